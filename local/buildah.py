@@ -1,0 +1,83 @@
+"""Builds images into a store of this project's own in the cache folder, with buildah.
+
+Runs in a mount namespace of its own, since buildah leaves mounts behind, and one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from local.paths import CACHE, LOCAL
+
+STORE = CACHE / "images"
+LAYOUT = STORE / "oci"  # every built image, in the OCI layout: blobs are shared between images
+IGNORED = LOCAL / "images.ignore"
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    STORE.mkdir(parents=True, exist_ok=True)
+    with (STORE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _buildah(*arguments: str, run_root: str) -> str:
+    store = ["--root", str(STORE / "storage"), "--runroot", run_root, "--storage-driver", "overlay"]
+    unshare = ["unshare", "--mount", "--propagation", "private"]
+    done = subprocess.run(
+        [*unshare, "buildah", *store, *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"buildah {' '.join(arguments)}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def pip_settings() -> str:
+    """A pip.conf with the settings of this machine's pip, for `RUN pip install`."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    wanted = ("cert", "index-url", "extra-index-url", "trusted-host", "timeout", "default-timeout")
+    found = dict(re.findall(r"^(?:global|:env:)\.([a-z-]+)='(.*)'$", answer, re.MULTILINE))
+    lines = [f"{name} = {value}" for name, value in found.items() if name in wanted]
+    return "\n".join(["[global]", "root-user-action = ignore", *lines, ""])
+
+
+def build(dockerfile: Path, context: Path, references: Sequence[str]) -> None:
+    """Builds and exports one image under each of `references`; network only for its RUN lines."""
+    with _alone(), tempfile.TemporaryDirectory() as scratch:
+        settings = Path(scratch) / "pip.conf"
+        settings.write_text(pip_settings())
+        _buildah(
+            "bud", "--layers", "--isolation=chroot", "--pull=never", "--format=oci",
+            f"--ignorefile={IGNORED}", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
+            f"--volume={settings}:/etc/pip.conf:ro", f"--file={dockerfile}",
+            *(f"--tag={reference}" for reference in references), str(context),
+            run_root=f"{scratch}/run",
+        )  # fmt: skip
+        for reference in references:
+            _buildah(
+                "push", "--disable-compression", reference, f"oci:{LAYOUT}:{reference}",
+                run_root=f"{scratch}/run",
+            )  # fmt: skip
+
+
+def manifest(reference: str) -> dict[str, object] | None:
+    """The descriptor of an exported image in the layout's index; None when it is not there."""
+    index = LAYOUT / "index.json"
+    if not index.exists():
+        return None
+    for descriptor in json.loads(index.read_text())["manifests"]:
+        if descriptor.get("annotations", {}).get("org.opencontainers.image.ref.name") == reference:
+            found: dict[str, object] = descriptor
+            return found
+    return None

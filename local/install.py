@@ -1,0 +1,89 @@
+"""Installs the operator into the local cluster by its chart, with images of this checkout.
+
+`python -m local.install` builds and imports the images, then installs or upgrades the release and
+waits until the operator is ready.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from local import binaries, images, kubectl, machine
+from local.kubeconfig import CONTEXT
+from local.layout import KUBECONFIG
+from local.machine import Machine
+from local.paths import CHECKOUT
+from local.waiting import say
+
+CHART = CHECKOUT / "charts" / "speculative-operator"
+RELEASE = "speculative-operator"
+NAMESPACE = "speculative-system"
+
+
+class InstallError(RuntimeError):
+    """Helm said no; the message is what it said and what the operator's pods look like."""
+
+
+def _image(reference: str) -> Mapping[str, str]:
+    repository, tag = reference.rsplit(":", 1)
+    return {"repository": repository, "tag": tag}
+
+
+def values(references: Mapping[str, str]) -> Mapping[str, object]:
+    """The chart values that make it run the images `references` (name -> reference)."""
+    return {
+        "image": _image(references["operator"]),
+        "plugin": _image(references["vllm-plugin"]),
+        "engine": {"image": references["vllm-cpu"]},
+    }
+
+
+def _restricted_namespace() -> str:
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": NAMESPACE,
+                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            },
+        }
+    )
+
+
+def _helm(node: Machine, chosen: Mapping[str, object]) -> None:
+    helm = node.inside_network(
+        str(binaries.folder() / "helm"), "upgrade", RELEASE, str(CHART), "--install",
+        f"--kubeconfig={KUBECONFIG}", f"--kube-context={CONTEXT}", f"--namespace={NAMESPACE}",
+        "--values=-", "--wait", "--timeout=180s",
+    )  # fmt: skip
+    done = subprocess.run(
+        helm, input=json.dumps(chosen), text=True, capture_output=True, check=False
+    )
+    if done.returncode:
+        pods = kubectl.run(node, "describe", "pods", f"--namespace={NAMESPACE}")
+        raise InstallError(f"helm: {done.stderr.strip()}\n{pods}")
+
+
+def install(extra: Mapping[str, object] | None = None) -> Mapping[str, str]:
+    """Brings the release up to date with the checkout; `extra` goes over the chart values.
+
+    Returns the references of the images in use. Raises `InstallError`.
+    """
+    node = machine.require()
+    references = images.build()
+    images.load(tuple(references.values()))
+    kubectl.run(node, "apply", "--server-side", "--filename=-", stdin=_restricted_namespace())
+    say("installing the chart")
+    _helm(node, {**values(references), **(extra or {})})
+    return references
+
+
+if __name__ == "__main__":
+    try:
+        install()
+    except (InstallError, machine.NotRunningError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,64 @@
+"""Writes what is made from the models in `api/`: the CRD, its copy in the chart, the reference.
+
+`python -m tools.generate` writes the files; a test holds them to what it would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from speculative_operator.api.schema import CRD_NAME, Schema, custom_resource_definition
+from tools.reference import reference
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CRD = CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml"
+CHART_CRD = CHECKOUT / "charts" / "speculative-operator" / "templates" / "crd.yaml"
+REFERENCE = CHECKOUT / "docs" / "reference" / "resource.md"
+
+HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not edit."
+
+# Helm never upgrades what lies in a chart's `crds/` folder, so the CRD is a template. The policy
+# keeps it, and with it every model, when the release is uninstalled.
+CHART_HEAD = f"""\
+{{{{- /* {HEADER} */ -}}}}
+{{{{- if .Values.crd.create }}}}
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: {CRD_NAME}
+  annotations:
+    helm.sh/resource-policy: keep
+  labels:
+    {{{{- include "operator.labels" . | nindent 4 }}}}
+"""
+CHART_TAIL = "{{- end }}\n"
+
+
+def dump(value: Schema) -> str:
+    """YAML with the keys in the order of the models."""
+    return yaml.safe_dump(value, sort_keys=False, width=100, allow_unicode=True)
+
+
+def files() -> Mapping[Path, str]:
+    """Every generated file and its text."""
+    crd = custom_resource_definition()
+    return {
+        CRD: f"# {HEADER}\n{dump(crd)}",
+        CHART_CRD: CHART_HEAD + dump({"spec": crd["spec"]}) + CHART_TAIL,
+        REFERENCE: f"<!-- {HEADER} -->\n{reference(crd)}",
+    }
+
+
+def main() -> None:
+    """Writes them, and tells which."""
+    for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(path.relative_to(CHECKOUT))
+
+
+if __name__ == "__main__":
+    main()
