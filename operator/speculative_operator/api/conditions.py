@@ -1,0 +1,195 @@
+"""Condition types, their reasons and the reasons of Events, each with one line of meaning.
+
+The meanings are what users read in the reference page, which is generated from here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class Explained(StrEnum):
+    """A name with one line of meaning: `NAME = "Name", "What it says."`."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """A member that is the plain string `value` and carries its meaning beside it."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+
+class ConditionType(Explained):
+    """The first five are always present; the last two, for kstatus, only while they are True."""
+
+    ACCEPTED = "Accepted", "The resource asks for something that can be run."
+    READY = "Ready", "Every wanted replica serves the model under its name."
+    PROGRESSING = "Progressing", "Pods are being started, replaced or removed."
+    SPECULATION_HEALTHY = (
+        "SpeculationHealthy",
+        "Drafts are made and accepted as a sound draft's are.",
+    )
+    TUNED = "Tuned", "The proposal lengths in force are the best that measurement knows."
+    RECONCILING = "Reconciling", "Present while the newest spec is not yet what runs."
+    STALLED = "Stalled", "Present while nothing goes on before the user does something."
+
+
+ALWAYS_PRESENT = (
+    ConditionType.ACCEPTED,
+    ConditionType.READY,
+    ConditionType.PROGRESSING,
+    ConditionType.SPECULATION_HEALTHY,
+    ConditionType.TUNED,
+)
+
+
+class ConditionStatus(StrEnum):
+    """As in every Kubernetes condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Reason(Explained):
+    """Why a condition has its status."""
+
+    # Accepted
+    VALID = "Valid", "The resource can be run as written."
+    INVALID = "Invalid", "The resource cannot be run; the message says what to write instead."
+    NAME_CONFLICT = (
+        "NameConflict",
+        "An object of a needed name belongs to somebody else; rename the model or remove it.",
+    )
+
+    # Ready
+    SERVING = "Serving", "All wanted replicas are ready and answer to the served names."
+    SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0, so nothing serves."
+    STARTING = "Starting", "Pods run and the engines are still loading."
+    UNSCHEDULABLE = "Unschedulable", "The scheduler finds no node; the message is its own."
+    IMAGE_UNAVAILABLE = (
+        "ImageUnavailable",
+        "An image cannot be pulled; the message is the kubelet's.",
+    )
+    CONTAINER_FAILED = (
+        "ContainerFailed",
+        "A container ended; the message is its own reason of termination.",
+    )
+    PODS_NOT_CREATED = "PodsNotCreated", "The API server refuses the pods, for example by a quota."
+    NAME_NOT_SERVED = "NameNotServed", "An engine answers but does not list the served names."
+    NOT_ACCEPTED = "NotAccepted", "Nothing was started, because the resource was not accepted."
+
+    # Progressing
+    ROLLING_OUT = "RollingOut", "Pods of an older revision are being replaced, one at a time."
+    SCALING = "Scaling", "The number of replicas is being changed."
+    SETTLED = "Settled", "What runs is what is wanted."
+
+    # SpeculationHealthy
+    HEALTHY = "Healthy", "Drafts are accepted at a rate that a sound draft has."
+    NOT_SPECULATING = "NotSpeculating", "The method is none: there is nothing to be healthy."
+    NO_ACCEPTANCE = (
+        "NoAcceptance",
+        "Fewer than one in ten first draft tokens is accepted: the draft does not fit the target.",
+    )
+    NO_DRAFTS = "NoDrafts", "The engine works but makes no drafts although it should."
+    COUNTERS_INCONSISTENT = (
+        "CountersInconsistent",
+        "The engine's counters contradict each other, so nothing is concluded from them.",
+    )
+    NO_TRAFFIC = "NoTraffic", "No requests since the engines started: nothing is known."
+    PAUSED = "Paused", "The proposal length is 0, so acceptance is only seen in trials."
+    METRICS_UNREACHABLE = "MetricsUnreachable", "The engines' numbers cannot be read."
+    METRICS_INVALID = "MetricsInvalid", "The engines' numbers can be read but not understood."
+
+    # Tuned
+    BEST_MEASURED = "BestMeasured", "The lengths in force have the highest measured goodput."
+    PINNED = "Pinned", "The bounds leave only one proposal length."
+    MEASURING = "Measuring", "Other lengths are being tried under the traffic of today."
+    NOT_ENOUGH_DRAFTS = "NotEnoughDrafts", "Too little traffic to conclude anything."
+    RECOMMENDATION = (
+        "Recommendation",
+        "Another schedule would be faster; mode Recommend only says so.",
+    )
+    APPLYING = "Applying", "A new schedule is on its way into the engines."
+    SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
+    TUNING_OFF = "TuningOff", "spec.tuning.mode is Off: the fixed lengths are played."
+    RESTART_NEEDED = (
+        "RestartNeeded",
+        "The engines were started without a schedule; set the annotation speculation.dev/refresh.",
+    )
+    NOT_TUNABLE = "NotTunable", "The engines cannot change the length live; the message says why."
+    NOTHING_TO_TUNE = "NothingToTune", "The method is none: there is no proposal length."
+
+    # Reconciling and Stalled take the reason of the condition that they repeat.
+
+
+REASONS: dict[ConditionType, tuple[Reason, ...]] = {
+    ConditionType.ACCEPTED: (Reason.VALID, Reason.INVALID, Reason.NAME_CONFLICT),
+    ConditionType.READY: (
+        Reason.SERVING,
+        Reason.SCALED_TO_ZERO,
+        Reason.STARTING,
+        Reason.UNSCHEDULABLE,
+        Reason.IMAGE_UNAVAILABLE,
+        Reason.CONTAINER_FAILED,
+        Reason.PODS_NOT_CREATED,
+        Reason.NAME_NOT_SERVED,
+        Reason.NOT_ACCEPTED,
+    ),
+    ConditionType.PROGRESSING: (
+        Reason.ROLLING_OUT,
+        Reason.SCALING,
+        Reason.SETTLED,
+        Reason.NOT_ACCEPTED,
+    ),
+    ConditionType.SPECULATION_HEALTHY: (
+        Reason.HEALTHY,
+        Reason.NOT_SPECULATING,
+        Reason.NO_ACCEPTANCE,
+        Reason.NO_DRAFTS,
+        Reason.COUNTERS_INCONSISTENT,
+        Reason.NO_TRAFFIC,
+        Reason.PAUSED,
+        Reason.METRICS_UNREACHABLE,
+        Reason.METRICS_INVALID,
+    ),
+    ConditionType.TUNED: (
+        Reason.BEST_MEASURED,
+        Reason.PINNED,
+        Reason.MEASURING,
+        Reason.NOT_ENOUGH_DRAFTS,
+        Reason.NO_TRAFFIC,
+        Reason.METRICS_UNREACHABLE,
+        Reason.METRICS_INVALID,
+        Reason.NO_ACCEPTANCE,
+        Reason.RECOMMENDATION,
+        Reason.APPLYING,
+        Reason.SCHEDULE_NOT_APPLIED,
+        Reason.TUNING_OFF,
+        Reason.RESTART_NEEDED,
+        Reason.NOT_TUNABLE,
+        Reason.NOTHING_TO_TUNE,
+    ),
+}
+"""Which reasons a condition may have; Reconciling and Stalled repeat another condition's."""
+
+
+class EventReason(Explained):
+    """Reasons of the Events on a SpeculativeModel."""
+
+    REVISION_CREATED = "RevisionCreated", "A spec change asks for new pods."
+    ROLLED_OUT = "RolledOut", "All pods run the newest revision."
+    PROPOSAL_LENGTH_CHANGED = (
+        "ProposalLengthChanged",
+        "Another length is better at some batch size.",
+    )
+    FELL_BACK = "FellBack", "Speculation costs more than it brings: the length is 0 now."
+    SPECULATION_RESUMED = "SpeculationResumed", "Speculation pays again: the length is above 0."
+    SPECULATION_FAULTY = "SpeculationFaulty", "Acceptance is what no sound draft has."
+    RECOMMENDED = "Recommended", "Mode Recommend would change the schedule."
+    SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
+    NAME_CONFLICT = "NameConflict", "An object of a needed name belongs to somebody else."
+    REFUSED = "Refused", "The resource cannot be run; the message says what to write instead."

@@ -1,0 +1,165 @@
+"""`status`: what users read. Every value is bounded, so that a status stays a few KiB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer
+
+from speculative_operator.api.base import ApiModel, list_by
+from speculative_operator.api.conditions import ConditionStatus, ConditionType
+
+MOST_REPLICA_DETAILS = 32
+MOST_DECISIONS = 10
+MOST_ROWS = 32
+
+Time = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
+"""RFC 3339 in UTC with seconds, as Kubernetes writes it: `2026-08-23T10:00:00Z`."""
+
+RevisionKey = Annotated[str, Field(max_length=10)]
+Text = Annotated[str, Field(max_length=1024)]
+Name = Annotated[str, Field(max_length=253)]
+
+Ratio = Annotated[float, PlainSerializer(lambda value: f"{value:.3f}", return_type=str)]
+"""A share or a quotient; written with three decimals, since Kubernetes discourages floats."""
+Factor = Annotated[float, PlainSerializer(lambda value: f"{value:.2f}", return_type=str)]
+"""A speed-up or tokens a step; written with two decimals."""
+Rate = Annotated[float, PlainSerializer(lambda value: f"{value:.1f}", return_type=str)]
+"""Tokens a second; written with one decimal."""
+
+
+class Condition(ApiModel):
+    """As `metav1.Condition`; `last_transition_time` comes from the caller, who has the clock."""
+
+    type: ConditionType = Field(description="Which condition.")
+    status: ConditionStatus = Field(description="Whether it holds.")
+    reason: Annotated[str, Field(min_length=1, max_length=64)] = Field(
+        description="Why, in one word."
+    )
+    message: Annotated[str, Field(max_length=4096)] = Field(default="", description="Why.")
+    observed_generation: int = Field(description="Generation of the spec that this tells of.")
+    last_transition_time: Time = Field(description="Since when the status is what it is.")
+
+
+class Mode(StrEnum):
+    """What the replicas do now."""
+
+    SPECULATIVE = "Speculative"
+    FALLBACK = "Fallback"
+    AUTOREGRESSIVE = "Autoregressive"
+
+
+class BatchLength(ApiModel):
+    """One row of the schedule in force: the proposal length for a range of batch sizes."""
+
+    min_batch: int = Field(description="Smallest number of requests in a step.")
+    max_batch: int = Field(description="Largest number of requests in a step, included.")
+    proposal_length: int = Field(description="Draft tokens proposed; 0 is plain decoding.")
+
+
+class Evidence(ApiModel):
+    """What the last windows measured. A field is absent where nothing is known: absent is not 0."""
+
+    measured_at: Time | None = Field(default=None, description="End of the last window.")
+    drafts: int | None = Field(default=None, description="Drafts in the last window.")
+    acceptance: Ratio | None = Field(
+        default=None, description="Accepted of all drafted tokens, 0 to 1."
+    )
+    acceptance_length: Factor | None = Field(
+        default=None, description="Mean tokens a step, the bonus token included: 1 to K+1."
+    )
+    position_acceptance: tuple[Ratio, ...] = Field(
+        default=(),
+        max_length=64,
+        description="Chance that all tokens up to this position are accepted.",
+    )
+    goodput: Rate | None = Field(
+        default=None, description="Generated tokens a second and ready replica, while decoding."
+    )
+    speedup: Factor | None = Field(
+        default=None,
+        description="Measured goodput over that of proposal length 0 on the same engines.",
+    )
+
+
+class ReplicaDetail(ApiModel):
+    """One pod."""
+
+    name: Name = Field(description="Name of the pod.")
+    revision: RevisionKey = Field(description="Key of the revision that it runs.")
+    ready: bool = Field(description="Whether it is ready and lists the served names.")
+    tunable: bool | None = Field(
+        default=None, description="Whether its proposal length can be changed live."
+    )
+    schedule: Annotated[str, Field(max_length=12)] | None = Field(
+        default=None, description="Hash of the schedule in force."
+    )
+    message: Text | None = Field(default=None, description="Why not ready, or why not tunable.")
+
+
+class Revisions(ApiModel):
+    """Keys of the revisions that matter."""
+
+    current: RevisionKey | None = Field(default=None, description="What the spec asks for.")
+    trial: RevisionKey | None = Field(default=None, description="On trial, not serving yet.")
+    last_good: RevisionKey | None = Field(
+        default=None, description="The newest one that has served."
+    )
+
+
+class DecisionRecord(ApiModel):
+    """One change of the schedule, or one that mode Recommend would make."""
+
+    time: Time = Field(description="When it was decided.")
+    min_batch: int = Field(description="Smallest batch size that it is for.")
+    max_batch: int = Field(description="Largest batch size that it is for, included.")
+    before: int = Field(description="Proposal length until then.")
+    after: int = Field(description="Proposal length from then on.")
+    reason: Annotated[str, Field(max_length=64)] = Field(description="One word.")
+    message: Text = Field(description="The evidence in words.")
+    outcome: Text | None = Field(
+        default=None, description="What happened to goodput afterwards, once measured."
+    )
+
+
+class ModelStatus(ApiModel):
+    """What runs, what was measured and what was decided."""
+
+    observed_generation: int = Field(description="Generation of the spec that this tells of.")
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        max_length=8,
+        description="What holds, one entry a type.",
+        json_schema_extra=list_by("type"),
+    )
+    replicas: int = Field(default=0, description="Pods of all revisions.")
+    ready_replicas: int = Field(default=0, description="Pods that serve.")
+    selector: Annotated[str, Field(max_length=512)] = Field(
+        default="", description="Selects the pods of all revisions; read by autoscalers."
+    )
+    mode: Mode | None = Field(default=None, description="What the replicas do now.")
+    proposal_length: int | None = Field(
+        default=None, description="K in force at the batch size that is seen most."
+    )
+    schedule: tuple[BatchLength, ...] = Field(
+        default=(), max_length=MOST_ROWS, description="K in force by batch size."
+    )
+    evidence: Evidence = Field(default=Evidence(), description="What the last windows measured.")
+    revisions: Revisions = Field(default=Revisions(), description="Which revisions there are.")
+    replica_details: tuple[ReplicaDetail, ...] = Field(
+        default=(), max_length=MOST_REPLICA_DETAILS, description="At most 32 pods."
+    )
+    decisions: tuple[DecisionRecord, ...] = Field(
+        default=(), max_length=MOST_DECISIONS, description="The last ones, newest first."
+    )
+
+    def wire(self) -> dict[str, Any]:
+        """The status as it is patched: camelCase, absent where nothing is known."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def read(cls, status: Mapping[str, Any]) -> ModelStatus | None:
+        """The status as it was written before; None for a model that never had one."""
+        return cls.model_validate(status) if status.get("conditions") else None

@@ -1,0 +1,90 @@
+"""`spec.tuning`: who decides the proposal length, and within what limits. All of it is live."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from speculative_operator.api.base import ApiModel, LengthOrNone, Rule, rules
+
+
+class TuningMode(StrEnum):
+    """Auto decides and acts, Recommend decides and only says so, Off plays the fixed lengths."""
+
+    AUTO = "Auto"
+    RECOMMEND = "Recommend"
+    OFF = "Off"
+
+
+class Bounds(ApiModel):
+    """Limits of the proposal length, both in; equal ones pin it. min above 0 forbids fallback."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.min) || !has(self.max) || self.min <= self.max",
+                "min %d is above max %d: write the smaller number as min, or both the same to pin "
+                "the length",
+                ("self.min", "self.max"),
+                field=".min",
+            )
+        )
+    )
+
+    min: LengthOrNone | None = Field(
+        default=None, description="Shortest proposal; 0 by default, above 0 forbids fallback."
+    )
+    max: LengthOrNone | None = Field(
+        default=None, description="Longest proposal; the capacity by default."
+    )
+
+
+class WindowSpec(ApiModel):
+    """When a measuring window closes: enough drafts and time, at the latest after maxSeconds."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.minSeconds <= self.maxSeconds",
+                "minSeconds %d is above maxSeconds %d: lower minSeconds or raise maxSeconds",
+                ("self.minSeconds", "self.maxSeconds"),
+                field=".minSeconds",
+            )
+        )
+    )
+
+    drafts: Annotated[int, Field(ge=50, le=100_000)] = Field(
+        default=400, description="Drafts, over all ready replicas, that close a window."
+    )
+    min_seconds: Annotated[int, Field(ge=1, le=600)] = Field(
+        default=5, description="A window is at least this long, in seconds."
+    )
+    max_seconds: Annotated[int, Field(ge=5, le=3600)] = Field(
+        default=60, description="A window is closed after so many seconds, however few the drafts."
+    )
+
+
+class TuningSpec(ApiModel):
+    """How the proposal length is chosen while the engines run; nothing here restarts them."""
+
+    mode: TuningMode = Field(
+        default=TuningMode.AUTO,
+        description="Auto decides and acts, Recommend decides and only says so, Off plays the "
+        "fixed lengths.",
+    )
+    bounds: Bounds = Field(
+        default=Bounds(),
+        description="Limits of the proposal length, both in; equal ones pin it.",
+    )
+    minimum_gain_percent: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=5,
+        description="Goodput that speculation must bring over plain decoding to be kept on.",
+    )
+    window: WindowSpec = Field(default=WindowSpec(), description="When a measuring window closes.")
+    trial_share_percent: Annotated[int, Field(ge=0, le=50)] = Field(
+        default=10,
+        description="Most of an engine's steps that may be spent on trying other proposal "
+        "lengths; 0 forbids trials.",
+    )

@@ -1,0 +1,266 @@
+"""Watched copies of the models and of what belongs to them.
+
+A copy holds only what the operator reads, as JSON: a parsed object takes five times the memory, and
+an object is parsed only when its model is reconciled. Copies come from the watch and from the
+answers to our own writes, so that a write is never repeated because its echo is late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from speculative_operator.api.base import KIND
+from speculative_operator.api.names import LABEL_APP_COMPONENT, LABEL_MODEL_UID
+from speculative_operator.cluster.manifests import (
+    Manifest,
+    Reference,
+    controller_of,
+    reference_of,
+)
+
+OWN_PREFIX: Final = "speculation.dev/"
+MEMORY_COMPONENT: Final = "memory"
+REMEMBERED_DELETIONS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An object as last seen, without what nobody here reads."""
+
+    reference: Reference
+    uid: str
+    version: int
+    model_uid: str | None
+    body: bytes
+
+    def manifest(self) -> Manifest:
+        """A fresh object with each call."""
+        parsed: Manifest = json.loads(self.body)
+        return parsed
+
+
+RESTORED_AS_IT_WAS: Final = frozenset({"ControllerRevision", "ConfigMap"})
+"""Kinds that cannot be rendered again from the spec: a record of the past, the tuner's schedule."""
+
+
+class Cache:
+    """The last seen copy of each watched object, findable by name and by the model's UID.
+
+    The last copy of an object that somebody deleted is kept as long as its model lives where the
+    object can only be restored from it.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[Reference, Copy] = {}
+        self._children: dict[str, set[Reference]] = {}
+        self._models: dict[str, Reference] = {}
+        self._lost: dict[str, dict[Reference, Copy]] = {}
+        self._deleted: deque[str] = deque(maxlen=REMEMBERED_DELETIONS)
+
+    def put(self, manifest: Mapping[str, Any]) -> bool:
+        """Takes a newer copy in; False when it says nothing new that is read here."""
+        copy = trimmed_copy(manifest)
+        before = self._copies.get(copy.reference)
+        if before is not None and before.uid == copy.uid and before.version >= copy.version:
+            return False
+        if copy.uid in self._deleted:
+            return False  # the answer to a write came after the watch told of the deletion
+        if before is not None:
+            self._unlink(before)
+        self._link(copy)
+        return before is None or before.uid != copy.uid or before.body != copy.body
+
+    def remove(self, reference: Reference, uid: str) -> bool:
+        """Somebody deleted the object of this UID; False when its name is another one's by now."""
+        copy = self._copies.get(reference)
+        if not self.drop(reference, uid) or copy is None:
+            return False
+        if reference.kind == KIND:
+            self._lost.pop(uid, None)
+        elif reference.kind in RESTORED_AS_IT_WAS and copy.model_uid in self._models:
+            self._lost.setdefault(copy.model_uid, {})[reference] = copy
+        return True
+
+    def drop(self, reference: Reference, uid: str) -> bool:
+        """We deleted the object of this UID, and it is not to come back."""
+        self._deleted.append(uid)
+        copy = self._copies.get(reference)
+        if copy is None or copy.uid != uid:
+            return False
+        self._unlink(copy)
+        return True
+
+    def get(self, reference: Reference) -> Copy | None:
+        """The copy of one object."""
+        return self._copies.get(reference)
+
+    def children(self, model_uid: str) -> Iterator[Copy]:
+        """All objects that carry the model's UID."""
+        return (self._copies[reference] for reference in self._children.get(model_uid, ()))
+
+    def lost(self, model_uid: str) -> Iterator[Copy]:
+        """Last copies of the model's objects that somebody deleted and that are not back yet."""
+        return iter(tuple(self._lost.get(model_uid, {}).values()))
+
+    def model(self, uid: str) -> Reference | None:
+        """Where the model of this UID is."""
+        return self._models.get(uid)
+
+    def models(self) -> Iterable[Reference]:
+        """All models."""
+        return tuple(self._models.values())
+
+    def of_kind(self, kind: str) -> tuple[Copy, ...]:
+        """All copies of one kind."""
+        return tuple(copy for copy in self._copies.values() if copy.reference.kind == kind)
+
+    def _link(self, copy: Copy) -> None:
+        self._copies[copy.reference] = copy
+        if copy.reference.kind == KIND:
+            self._models[copy.uid] = copy.reference
+        elif copy.model_uid is not None:
+            self._children.setdefault(copy.model_uid, set()).add(copy.reference)
+            self._lost.get(copy.model_uid, {}).pop(copy.reference, None)
+
+    def _unlink(self, copy: Copy) -> None:
+        del self._copies[copy.reference]
+        if copy.reference.kind == KIND:
+            del self._models[copy.uid]
+        elif copy.model_uid is not None:
+            siblings = self._children[copy.model_uid]
+            siblings.discard(copy.reference)
+            if not siblings:
+                del self._children[copy.model_uid]
+
+
+def model_uid_of(manifest: Mapping[str, Any]) -> str | None:
+    """The UID of the model that an object belongs to: by its owner, a pod by its label."""
+    owner = controller_of(manifest)
+    if owner is not None and owner.get("kind") == KIND:
+        return str(owner["uid"])
+    if manifest["kind"] == "Pod":
+        labels: Mapping[str, str] = manifest["metadata"].get("labels") or {}
+        return labels.get(LABEL_MODEL_UID)
+    return None
+
+
+def trimmed_copy(manifest: Mapping[str, Any]) -> Copy:
+    """What is kept of an object."""
+    metadata = manifest["metadata"]
+    trim = TRIMS.get(manifest["kind"], _without_status)
+    return Copy(
+        reference=reference_of(manifest),
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        model_uid=model_uid_of(manifest),
+        body=json.dumps(trim(manifest), separators=(",", ":")).encode(),
+    )
+
+
+def _trimmed_metadata(metadata: Mapping[str, Any]) -> Manifest:
+    dropped = ("managedFields", "resourceVersion", "generation", "selfLink")
+    return {key: value for key, value in metadata.items() if key not in dropped}
+
+
+def _without_status(manifest: Mapping[str, Any]) -> Manifest:
+    kept = {key: value for key, value in manifest.items() if key not in ("status", "metadata")}
+    return {**kept, "metadata": _trimmed_metadata(manifest["metadata"])}
+
+
+def _model(manifest: Mapping[str, Any]) -> Manifest:
+    metadata = manifest["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return {
+        "spec": manifest.get("spec", {}),
+        "status": manifest.get("status", {}),
+        "metadata": {
+            **{
+                key: metadata[key]
+                for key in ("name", "namespace", "uid", "generation", "deletionTimestamp")
+                if key in metadata
+            },
+            "annotations": {
+                key: value for key, value in annotations.items() if key.startswith(OWN_PREFIX)
+            },
+        },
+    }
+
+
+def _deployment(manifest: Mapping[str, Any]) -> Manifest:
+    status = manifest.get("status") or {}
+    kept = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas")
+    failures = [
+        {"type": condition["type"], "message": condition.get("message", "")}
+        for condition in status.get("conditions") or ()
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True"
+    ]
+    return {
+        **_without_status(manifest),
+        "status": {**{key: status[key] for key in kept if key in status}, "failures": failures},
+    }
+
+
+def _pod(manifest: Mapping[str, Any]) -> Manifest:
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    return {
+        "metadata": {
+            **{
+                key: metadata[key]
+                for key in ("name", "namespace", "uid", "deletionTimestamp", "creationTimestamp")
+                if key in metadata
+            },
+            **{
+                section: {
+                    key: value
+                    for key, value in (metadata.get(section) or {}).items()
+                    if key.startswith(OWN_PREFIX)
+                }
+                for section in ("labels", "annotations")
+            },
+        },
+        "status": {
+            **{
+                key: status[key] for key in ("phase", "podIP", "reason", "message") if key in status
+            },
+            "conditions": [
+                {
+                    key: condition[key]
+                    for key in ("type", "status", "reason", "message")
+                    if key in condition
+                }
+                for condition in status.get("conditions") or ()
+                if condition["type"] in ("PodScheduled", "Ready")
+            ],
+            "initContainerStatuses": _containers(status, "initContainerStatuses"),
+            "containerStatuses": _containers(status, "containerStatuses"),
+        },
+    }
+
+
+def _containers(status: Mapping[str, Any], section: str) -> list[Manifest]:
+    kept = ("name", "ready", "restartCount", "state", "lastState")
+    return [
+        {key: container[key] for key in kept if key in container}
+        for container in status.get(section) or ()
+    ]
+
+
+def _config_map(manifest: Mapping[str, Any]) -> Manifest:
+    """The tuner's memory is up to 512 KiB and nobody else reads it: only whether there is any."""
+    trimmed = _without_status(manifest)
+    if manifest["metadata"].get("labels", {}).get(LABEL_APP_COMPONENT) != MEMORY_COMPONENT:
+        return trimmed
+    stored = bool(trimmed.pop("data", None)) | bool(trimmed.pop("binaryData", None))
+    return {**trimmed, "stored": stored}
+
+
+TRIMS: Final = {
+    KIND: _model,
+    "Deployment": _deployment,
+    "Pod": _pod,
+    "ConfigMap": _config_map,
+}

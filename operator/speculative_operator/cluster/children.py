@@ -1,0 +1,134 @@
+"""Keeping a model's objects as they are rendered: only ours, and only when something differs.
+
+An object that we do not see is created, never applied: the API server then refuses a name that is
+taken, so nothing of somebody else's is ever changed. An object that we see is compared with what
+is rendered and, where it differs, applied to on the condition that it is still the one we saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from speculative_operator.cluster.cache import Cache, Copy
+from speculative_operator.cluster.client import CONFLICT, INVALID, NOT_FOUND, Client, Refused
+from speculative_operator.cluster.compare import first_difference
+from speculative_operator.cluster.manifests import (
+    MODEL,
+    Manifest,
+    Reference,
+    controller_of,
+    reference_of,
+)
+from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
+
+
+@dataclass(frozen=True)
+class Children:
+    """The verbs with which one operator keeps objects, over the API and its watched copies."""
+
+    client: Client
+    cache: Cache
+
+    async def keep(self, manifest: Manifest) -> bool:
+        """Makes the object what the manifest says; False when it was so already.
+
+        Raises NotOurs; ModelInvalid where the API server refuses what was rendered, which only the
+        user can mend; ClusterFault.
+        """
+        reference = reference_of(manifest)
+        try:
+            live = self._seen(reference) or await self._create(manifest)
+            if live is None:
+                return True
+            _refuse_foreign(manifest, live)
+            if first_difference(manifest, live) is None:
+                return False
+            await self._apply(manifest, live)
+        except Refused as refusal:
+            raise _blamed(refusal, reference) from refusal
+        return True
+
+    async def patch(self, kind: str, manifest: Manifest, change: Manifest) -> None:
+        """Merges a change into an object that we see, such as a label of a pod; gone is fine."""
+        try:
+            self.cache.put(await self.client.merge(kind, manifest["metadata"], change))
+        except Refused as refusal:
+            if refusal.status not in (NOT_FOUND, CONFLICT):
+                raise
+
+    async def patch_status(self, model: Reference, status: Manifest) -> None:
+        """Makes the model's status this one; whatever was in it besides goes."""
+        manifest = {
+            "apiVersion": MODEL.api_version,
+            "kind": MODEL.kind,
+            "metadata": {"namespace": model.namespace, "name": model.name},
+            "status": status,
+        }
+        self.cache.put(await self.client.apply(manifest, subresource="status"))
+
+    async def remove(self, copy: Copy) -> None:
+        """Deletes an object of ours that is needed no longer."""
+        reference = copy.reference
+        metadata = {"namespace": reference.namespace, "name": reference.name, "uid": copy.uid}
+        await self.client.delete(reference.kind, metadata)
+        self.cache.drop(reference, copy.uid)
+
+    def _seen(self, reference: Reference) -> Manifest | None:
+        copy = self.cache.get(reference)
+        return copy.manifest() if copy is not None else None
+
+    async def _create(self, manifest: Manifest) -> Manifest | None:
+        """None once created, else the object that has the name and was not seen."""
+        reference = reference_of(manifest)
+        try:
+            self.cache.put(await self.client.create(manifest))
+        except Refused as refusal:
+            if refusal.reason != "AlreadyExists":
+                raise
+        else:
+            return None
+        unseen = await self.client.find(reference)
+        if unseen is None:
+            raise ClusterFault(f"{reference} is being deleted by somebody")
+        return unseen
+
+    async def _apply(self, manifest: Manifest, live: Manifest) -> None:
+        reference = reference_of(manifest)
+        metadata = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
+        after = await self.client.apply({**manifest, "metadata": metadata})
+        self.cache.put(after)
+        if (path := first_difference(manifest, after)) is not None:
+            raise NotOurs(
+                f"{reference}: something sets {path} anew whenever it is written. "
+                f"Exempt this object from the admission webhook or policy that does so."
+            )
+
+
+def _refuse_foreign(manifest: Manifest, live: Manifest) -> None:
+    wanted, owner = controller_of(manifest), controller_of(live)
+    if owner is not None and wanted is not None and owner["uid"] == wanted["uid"]:
+        return
+    reference = reference_of(manifest)
+    if owner is not None and wanted is not None and _same_name(owner, wanted):
+        raise ClusterFault(f"{reference} of a deleted model of this name is still being removed")
+    holder = (
+        f"it belongs to {owner['kind']} {reference.namespace}/{owner['name']}"
+        if owner is not None
+        else "it belongs to nobody that this operator knows"
+    )
+    raise NotOurs(
+        f"not applying {reference}: {holder}. Rename this model or remove that {reference.kind}."
+    )
+
+
+def _same_name(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (one["kind"], one["name"]) == (other["kind"], other["name"])
+
+
+def _blamed(refusal: Refused, reference: Reference) -> Exception:
+    """Who has to act: the user, where the object itself is refused, else nobody but time."""
+    if refusal.status == INVALID:
+        return ModelInvalid(f"the API server refuses {reference}: {refusal.message}")
+    return refusal

@@ -1,0 +1,196 @@
+"""Requests to the API server over plain JSON objects, and their faults as our own.
+
+Each verb is one request. Typed models would drop fields that they do not know and cost more time
+than the request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+
+from speculative_operator.api.names import FIELD_MANAGER
+from speculative_operator.cluster.connection import REQUEST_TIMEOUT_SECONDS, bearer_token
+from speculative_operator.cluster.manifests import RESOURCES, Manifest, Reference
+from speculative_operator.errors import ClusterFault
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+BY_US: Final = {"fieldManager": FIELD_MANAGER}
+
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+INVALID: Final = 422
+
+
+class Refused(ClusterFault):
+    """The API server answered with an error; `status` is HTTP's, `reason` the server's word."""
+
+    def __init__(self, what: str, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{what}: {message or reason} ({status})")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, before it is sent."""
+
+    method: str
+    kind: str
+    place: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    content_type: str = JSON
+    accept: str = JSON
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.place}"
+
+
+Answered = Callable[[str, str, int], None]
+"""Told of each answered request: its method, the kind of object, and HTTP's status."""
+
+
+class Client:
+    """One connection pool to the API server."""
+
+    def __init__(self, configuration: Configuration, answered: Answered = lambda *_: None) -> None:
+        self._configuration = configuration
+        self._answered = answered
+        self._rest = RESTClientObject(configuration)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._rest.close()
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        """A new object; raises Refused with status CONFLICT when the name is taken."""
+        kind, place = manifest["kind"], _collection(manifest["kind"], manifest["metadata"])
+        return await self._send(Request("POST", kind, place, BY_US, manifest))
+
+    async def apply(self, manifest: Manifest, *, subresource: str = "") -> Manifest:
+        """Server-side apply with force: what the manifest holds becomes ours and so."""
+        kind, place = manifest["kind"], _place(manifest["kind"], manifest["metadata"])
+        if subresource:
+            place = f"{place}/{subresource}"
+        query = {**BY_US, "force": "true"}
+        return await self._send(Request("PATCH", kind, place, query, manifest, APPLY_PATCH))
+
+    async def merge(self, kind: str, metadata: Mapping[str, Any], change: Manifest) -> Manifest:
+        """A JSON merge patch of the object that `metadata` names, if it still has that UID."""
+        body = {**change, "metadata": {**change.get("metadata", {}), "uid": metadata["uid"]}}
+        place = _place(kind, metadata)
+        return await self._send(Request("PATCH", kind, place, BY_US, body, MERGE_PATCH))
+
+    async def replace(self, manifest: Manifest) -> Manifest:
+        """A full update, refused with CONFLICT when the object has changed since it was read."""
+        kind, place = manifest["kind"], _place(manifest["kind"], manifest["metadata"])
+        return await self._send(Request("PUT", kind, place, BY_US, manifest))
+
+    async def delete(self, kind: str, metadata: Mapping[str, Any]) -> None:
+        """Deletes the object of that UID, its dependents in the background; gone is fine."""
+        options = {
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": metadata["uid"]},
+        }
+        try:
+            await self._send(Request("DELETE", kind, _place(kind, metadata), {}, options))
+        except Refused as refusal:
+            if refusal.status not in (NOT_FOUND, CONFLICT):
+                raise
+
+    async def read(self, reference: Reference) -> Manifest | None:
+        """One object, or None."""
+        metadata = {"namespace": reference.namespace, "name": reference.name}
+        try:
+            return await self._send(
+                Request("GET", reference.kind, _place(reference.kind, metadata))
+            )
+        except Refused as refusal:
+            if refusal.status == NOT_FOUND:
+                return None
+            raise
+
+    async def find(self, reference: Reference) -> Manifest | None:
+        """One object, or None, by listing: needs no right to get."""
+        place = RESOURCES[reference.kind].path(reference.namespace)
+        query = {"fieldSelector": f"metadata.name={reference.name}"}
+        listing = await self._send(Request("GET", reference.kind, place, query))
+        return next(({**item, "kind": reference.kind} for item in listing["items"]), None)
+
+    async def list_metadata(
+        self, kind: str, namespace: str | None, selector: str
+    ) -> list[Manifest]:
+        """The metadata of all objects of a kind that the label selector matches."""
+        query = {"labelSelector": selector} if selector else {}
+        place = RESOURCES[kind].path(namespace)
+        listing = await self._send(Request("GET", kind, place, query, accept=METADATA_ONLY))
+        return [{**item, "kind": kind} for item in listing["items"]]
+
+    async def _send(self, request: Request) -> Manifest:
+        headers = {"Content-Type": request.content_type, "Accept": request.accept}
+        if token := await bearer_token(self._configuration):
+            headers["Authorization"] = f"Bearer {token}"
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        async with _faults_of(request):
+            answer = await self._rest.request(  # type: ignore[no-untyped-call]
+                request.method,
+                f"{self._configuration.host}{request.place}{query}",
+                headers=headers,
+                body=request.body,
+                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            )
+            text = await answer.read()
+        self._answered(request.method, request.kind, answer.status)
+        return _parsed(request, answer.status, text)
+
+
+def _collection(kind: str, metadata: Mapping[str, Any]) -> str:
+    return RESOURCES[kind].path(metadata["namespace"])
+
+
+def _place(kind: str, metadata: Mapping[str, Any]) -> str:
+    return f"{_collection(kind, metadata)}/{metadata['name']}"
+
+
+@asynccontextmanager
+async def _faults_of(request: Request) -> AsyncIterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        raise ClusterFault(f"{request}: {type(error).__name__}: {error}") from error
+
+
+def _parsed(request: Request, status: int, text: bytes) -> Manifest:
+    try:
+        answer = json.loads(text) if text else {}
+    except ValueError as error:
+        raise ClusterFault(f"{request}: not JSON, status {status}: {text[:200]!r}") from error
+    if status >= 400:
+        reason = answer.get("reason", "") if isinstance(answer, dict) else ""
+        message = answer.get("message", "") if isinstance(answer, dict) else ""
+        raise Refused(str(request), status, reason, message)
+    if not isinstance(answer, dict):
+        raise ClusterFault(f"{request}: not an object: {text[:200]!r}")
+    return answer

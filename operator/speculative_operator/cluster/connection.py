@@ -1,0 +1,30 @@
+"""How the API server is reached: by the pod's service account, or by a kubeconfig file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_incluster_config, load_kube_config
+
+REQUEST_TIMEOUT_SECONDS = 30
+CONNECTIONS = 32
+
+
+async def load(kubeconfig: Path | None, context: str | None = None) -> Configuration:
+    """The connection to the cluster around this pod, or to the one that the file names."""
+    configuration = Configuration()
+    if kubeconfig is None:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        await load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig), context=context, client_configuration=configuration
+        )
+    configuration.connection_pool_maxsize = CONNECTIONS
+    return configuration
+
+
+async def bearer_token(configuration: Configuration) -> str | None:
+    """The token of today, without its scheme; service account tokens change every hour."""
+    header = await configuration.get_api_key_with_prefix("BearerToken")
+    return header.split(" ", 1)[-1].strip() if header else None

@@ -1,0 +1,64 @@
+"""Bringing the cluster to what is desired: records first, then what pods need, then the pods."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from speculative_operator.api.names import (
+    ANNOTATION_VERDICT,
+    ANNOTATION_VERDICT_TIME,
+    LABEL_SERVING,
+)
+from speculative_operator.cluster.children import Children
+from speculative_operator.cluster.manifests import Manifest
+from speculative_operator.controller.desired import Desired
+from speculative_operator.controller.observed import GOOD, Observed
+from speculative_operator.errors import ModelInvalid, NotOurs
+
+
+@dataclass(frozen=True)
+class Acted:
+    """Whether anything was sent, and what the user must resolve before the rest can be done."""
+
+    changed: bool
+    refusal: ModelInvalid | NotOurs | None = None
+
+
+async def act(desired: Desired, seen: Observed, children: Children, now: str) -> Acted:
+    """Sends what differs, nothing else. Raises ClusterFault.
+
+    A pod starts with what it mounts, so Deployments come after their ConfigMaps; and a name that is
+    taken is found before any pod is started.
+    """
+    changed = False
+    records = (desired.new,) if desired.new is not None else ()
+    for step in ((*records, *desired.before_pods), desired.pods):
+        acted = await _keep(step, children)
+        changed |= acted.changed
+        if acted.refusal is not None:
+            return Acted(changed, acted.refusal)
+    for pod, serving in desired.labels:
+        identity = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}}
+        await children.patch("Pod", identity, {"metadata": {"labels": {LABEL_SERVING: serving}}})
+    if desired.proven is not None:
+        verdict = {ANNOTATION_VERDICT: GOOD, ANNOTATION_VERDICT_TIME: now}
+        record = seen.revisions[desired.proven].manifest
+        await children.patch("ControllerRevision", record, {"metadata": {"annotations": verdict}})
+    for copy in desired.leftovers:
+        await children.remove(copy)
+    more = bool(desired.labels or desired.proven or desired.leftovers)
+    return Acted(changed or more)
+
+
+async def _keep(manifests: Sequence[Manifest], children: Children) -> Acted:
+    """All at once; the first refusal counts, but a fault of the cluster goes before it."""
+    results = await asyncio.gather(
+        *(children.keep(manifest) for manifest in manifests), return_exceptions=True
+    )
+    refusals = [r for r in results if isinstance(r, ModelInvalid | NotOurs)]
+    for result in results:
+        if isinstance(result, BaseException) and result not in refusals:
+            raise result
+    return Acted(any(result is True for result in results), next(iter(refusals), None))

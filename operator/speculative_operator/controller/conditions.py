@@ -1,0 +1,126 @@
+"""The conditions that reconcile decides: Accepted, Ready, Progressing, and those for kstatus.
+
+Pure. The tuner decides SpeculationHealthy and Tuned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
+from speculative_operator.api.status import Condition
+from speculative_operator.controller.desired import Desired
+from speculative_operator.controller.names_check import Answer
+from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.pods import Pod, Trouble
+from speculative_operator.tuning.verdict import Verdict
+
+EARLIEST_FIRST = (
+    Reason.PODS_NOT_CREATED,
+    Reason.UNSCHEDULABLE,
+    Reason.IMAGE_UNAVAILABLE,
+    Reason.CONTAINER_FAILED,
+    Reason.NAME_NOT_SERVED,
+)
+
+
+def ready(
+    wanted: int,
+    seen: Observed,
+    desired: Desired,
+    serving: Collection[str],
+    answers: Mapping[str, Answer],
+) -> Verdict:
+    """Whether every wanted replica serves; if not, the earliest cause in its own words.
+
+    `serving` are the UIDs of pods that are ready, routed and list the served names.
+    """
+    if desired.current is None:
+        return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
+    if wanted == 0:
+        return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0")
+    if len(serving) >= wanted:
+        return Verdict(
+            ConditionStatus.TRUE, Reason.SERVING, "all replicas are ready and list the served names"
+        )
+    troubles = list(_troubles(seen, serving, answers))
+    if not troubles:
+        return Verdict(ConditionStatus.FALSE, Reason.STARTING, "engines are being started")
+    first = min(troubles, key=lambda trouble: EARLIEST_FIRST.index(trouble.reason))
+    return Verdict(ConditionStatus.FALSE, first.reason, first.message)
+
+
+def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> Verdict:
+    """Whether pods are being started, replaced or removed."""
+    if desired.current is None:
+        return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
+    *older, current = desired.states
+    if any(state.holding for state in older):
+        return Verdict(
+            ConditionStatus.TRUE,
+            Reason.ROLLING_OUT,
+            f"pods of older revisions are being replaced by revision {current.key}",
+        )
+    alive = sum(pod.alive for pod in seen.pods)
+    if alive == len(serving) == current.wanted == current.replicas and not current.terminating:
+        return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "what runs is what is wanted")
+    return Verdict(ConditionStatus.TRUE, Reason.SCALING, "replicas are being started or removed")
+
+
+def conditions(
+    generation: int,
+    verdicts: Mapping[ConditionType, Verdict],
+    before: Iterable[Condition],
+    now: str,
+) -> tuple[Condition, ...]:
+    """All conditions, with the time of the last change of each one's status."""
+    earlier = {condition.type: condition for condition in before}
+    return tuple(
+        Condition(
+            type=kind,
+            status=verdict.status,
+            reason=verdict.reason,
+            message=verdict.message,
+            observed_generation=generation,
+            last_transition_time=(
+                earlier[kind].last_transition_time
+                if kind in earlier and earlier[kind].status is verdict.status
+                else now
+            ),
+        )
+        for kind, verdict in {**verdicts, **_for_kstatus(verdicts)}.items()
+    )
+
+
+def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionType, Verdict]:
+    """Present only while True: Stalled repeats a refusal, Reconciling what is going on."""
+    accepted = verdicts[ConditionType.ACCEPTED]
+    moving = verdicts[ConditionType.PROGRESSING]
+    if accepted.status is ConditionStatus.FALSE:
+        return {ConditionType.STALLED: _as_true(accepted)}
+    if moving.status is ConditionStatus.TRUE:
+        return {ConditionType.RECONCILING: moving}
+    return {}
+
+
+def _as_true(verdict: Verdict) -> Verdict:
+    return Verdict(ConditionStatus.TRUE, verdict.reason, verdict.message)
+
+
+def _troubles(
+    seen: Observed, serving: Collection[str], answers: Mapping[str, Answer]
+) -> Iterable[Trouble]:
+    for deployment in seen.deployments.values():
+        if deployment.failure is not None:
+            yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure)
+    for pod in seen.pods:
+        if pod.alive and pod.uid not in serving:
+            yield from _trouble(pod, answers)
+
+
+def _trouble(pod: Pod, answers: Mapping[str, Answer]) -> Iterable[Trouble]:
+    if pod.trouble is not None:
+        yield Trouble(pod.trouble.reason, f"pod {pod.name}: {pod.trouble.message}")
+    answer = answers.get(pod.incarnation)
+    if answer is not None and answer.problem is not None:
+        yield Trouble(Reason.NAME_NOT_SERVED, answer.problem)

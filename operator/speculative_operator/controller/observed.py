@@ -1,0 +1,138 @@
+"""What stands in the cluster for one model, read from the watched copies. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from speculative_operator.api.names import (
+    ANNOTATION_VERDICT,
+    LABEL_REVISION,
+)
+from speculative_operator.cluster.cache import Copy
+from speculative_operator.cluster.manifests import Manifest, Reference
+from speculative_operator.controller.pods import Pod, pod_of
+from speculative_operator.plan.environment import SCHEDULE_KEY
+from speculative_operator.plan.rollout import RevisionState
+from speculative_operator.resources.controller_revision import RecordedRevision, recorded
+
+TRIAL = "trial"
+GOOD = "good"
+
+
+@dataclass(frozen=True)
+class SeenRevision:
+    """A recorded revision."""
+
+    recorded: RecordedRevision
+    number: int
+    """The generation of the spec that it was made for: a higher one is newer."""
+    verdict: str | None
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class SeenDeployment:
+    """A Deployment of one revision."""
+
+    replicas: int
+    failure: str | None
+    """Why the API server refuses its pods, for example a quota."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything of one model. Mappings go by revision key."""
+
+    pods: tuple[Pod, ...] = ()
+    revisions: Mapping[str, SeenRevision] = field(default_factory=dict)
+    deployments: Mapping[str, SeenDeployment] = field(default_factory=dict)
+    schedules: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[Reference, Copy] = field(default_factory=dict)
+
+    def by_age(self) -> list[str]:
+        """Keys of the recorded revisions, oldest first."""
+        return sorted(self.revisions, key=lambda key: (self.revisions[key].number, key))
+
+    def verdict(self, key: str) -> str | None:
+        """What was found out about a revision; None before anything was, or where it is unknown."""
+        return self.revisions[key].verdict if key in self.revisions else None
+
+    def pods_of(self, key: str) -> tuple[Pod, ...]:
+        """The pods of one revision."""
+        return tuple(pod for pod in self.pods if pod.revision == key)
+
+    def state(self, key: str, wanted: int, *, served: bool) -> RevisionState:
+        """One revision as the rollout counts it. A pod off the Service is not ready for that."""
+        pods = self.pods_of(key)
+        deployment = self.deployments.get(key)
+        return RevisionState(
+            key=key,
+            wanted=wanted,
+            replicas=deployment.replicas if deployment is not None else 0,
+            alive=sum(pod.alive for pod in pods),
+            ready=sum(pod.routed for pod in pods),
+            terminating=sum(pod.terminating for pod in pods),
+            served=served or any(pod.routed for pod in pods),
+        )
+
+
+def observe(copies: Iterable[Copy], lost: Iterable[Copy] = ()) -> Observed:
+    """Sorts a model's copies by what they are.
+
+    `lost` are last copies of objects that somebody deleted: they still say what was recorded and
+    what the tuner had written, but no longer count as standing.
+    """
+    pods: list[Pod] = []
+    revisions: dict[str, SeenRevision] = {}
+    deployments: dict[str, SeenDeployment] = {}
+    schedules: dict[str, str] = {}
+    standing = {copy.reference: copy for copy in copies}
+    for reference, copy in {**{copy.reference: copy for copy in lost}, **standing}.items():
+        match reference.kind:
+            case "Pod":
+                pods.append(pod_of(copy.manifest()))
+            case "ControllerRevision":
+                revision = _revision(copy.manifest())
+                revisions[revision.recorded.key] = revision
+            case "Deployment":
+                manifest = copy.manifest()
+                deployments[_key(manifest)] = _deployment(manifest)
+            case "ConfigMap":
+                manifest = copy.manifest()
+                if text := manifest.get("data", {}).get(SCHEDULE_KEY):
+                    schedules[_key(manifest)] = text
+    return Observed(
+        pods=tuple(sorted(pods, key=lambda pod: pod.name)),
+        revisions=revisions,
+        deployments=deployments,
+        schedules=schedules,
+        copies=standing,
+    )
+
+
+def _key(manifest: Manifest) -> str:
+    """The key of the revision, by the name: nobody can edit that away."""
+    metadata = manifest["metadata"]
+    name: str = metadata["name"].removesuffix("-schedule")
+    return name.rsplit("-", 1)[-1]
+
+
+def _revision(manifest: Manifest) -> SeenRevision:
+    metadata = manifest["metadata"]
+    labels = {**metadata.get("labels", {}), LABEL_REVISION: _key(manifest)}
+    labelled = {**manifest, "metadata": {**metadata, "labels": labels}}
+    return SeenRevision(
+        recorded=recorded(labelled),
+        number=manifest["revision"],
+        verdict=metadata.get("annotations", {}).get(ANNOTATION_VERDICT),
+        manifest=manifest,
+    )
+
+
+def _deployment(manifest: Manifest) -> SeenDeployment:
+    failures = manifest["status"]["failures"]
+    return SeenDeployment(
+        replicas=manifest["spec"].get("replicas", 1),
+        failure=failures[0]["message"] if failures else None,
+    )

@@ -1,0 +1,28 @@
+"""What a pass that ended in an error means for the next one: the one switch over our errors."""
+
+from __future__ import annotations
+
+import logging
+
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.cluster.queue import BackOff, Done, Outcome
+from speculative_operator.errors import ClusterFault, NotOurs
+
+FOREIGN_PAUSE_SECONDS = 60.0
+"""A foreign object is not watched, so somebody has to look whether it is gone."""
+
+logger = logging.getLogger(__name__)
+
+
+def outcome_of(error: Exception, model: Reference) -> Outcome:
+    """Later for what only others can change, back-off for faults; logged here and nowhere else."""
+    match error:
+        case NotOurs():
+            logger.info("%s: %s", model, error)
+            return Done(again_in=FOREIGN_PAUSE_SECONDS)
+        case ClusterFault():
+            logger.warning("%s: %s", model, error)
+            return BackOff()
+        case _:
+            logger.error("%s: a fault of the operator", model, exc_info=error)
+            return BackOff()

@@ -1,0 +1,137 @@
+"""A pod as the operator sees it, and why it does not serve: the earliest cause, in its own words.
+
+Causes are looked for in the order in which a pod comes up: scheduled, images, initialised, running,
+ready. A message never holds a running number such as a back-off's seconds, or each would be news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from speculative_operator.api.conditions import Reason
+from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, LABEL_SERVING
+
+ENDED_PHASES = frozenset({"Failed", "Succeeded"})
+PREPARING = frozenset({"ContainerCreating", "PodInitializing"})
+IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+    }
+)
+LONGEST_MESSAGE = 700
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why something is not ready."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What is read of one pod. `incarnation` changes with each restart of its engine."""
+
+    name: str
+    namespace: str
+    uid: str
+    incarnation: str
+    revision: str
+    address: str
+    ready: bool
+    terminating: bool
+    ended: bool
+    serving_label: str | None
+    schedule_mark: str | None
+    trouble: Trouble | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is, or may become, one of its Deployment's replicas."""
+        return not self.terminating and not self.ended
+
+    @property
+    def routed(self) -> bool:
+        """Whether the Service sends it requests."""
+        return self.alive and self.ready and self.serving_label == "true"
+
+
+def pod_of(manifest: Mapping[str, Any]) -> Pod:
+    """Reads a watched pod."""
+    metadata, status = manifest["metadata"], manifest["status"]
+    labels = metadata["labels"]
+    restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
+    ready = _condition(status, "Ready").get("status") == "True"
+    return Pod(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        incarnation=f"{metadata['uid']}/{restarts}",
+        revision=labels.get(LABEL_REVISION, ""),
+        address=status.get("podIP", ""),
+        ready=ready,
+        terminating="deletionTimestamp" in metadata,
+        ended=status.get("phase") in ENDED_PHASES,
+        serving_label=labels.get(LABEL_SERVING),
+        schedule_mark=metadata["annotations"].get(ANNOTATION_SCHEDULE),
+        trouble=None if ready else _trouble(status),
+    )
+
+
+def _trouble(status: Mapping[str, Any]) -> Trouble | None:
+    """The earliest cause; None while the pod is only coming up."""
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return Trouble(Reason.UNSCHEDULABLE, _short(scheduled.get("message", "")))
+    if status.get("phase") == "Failed":
+        words = ": ".join(status[key] for key in ("reason", "message") if status.get(key))
+        return Trouble(Reason.CONTAINER_FAILED, _short(words or "the pod failed"))
+    found = (_container_trouble(container) for container in _containers(status))
+    return next((trouble for trouble in found if trouble is not None), None)
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from status["initContainerStatuses"]
+    yield from status["containerStatuses"]
+
+
+def _container_trouble(container: Mapping[str, Any]) -> Trouble | None:
+    name, state = container["name"], container.get("state") or {}
+    waiting = state.get("waiting") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in IMAGE_REASONS:
+        # The kubelet alternates between two reasons; the longer one wraps the other's message.
+        cause = message.split("ErrImagePull: ", 1)[-1] or reason
+        return Trouble(Reason.IMAGE_UNAVAILABLE, _short(f"container {name}: {cause}"))
+    ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
+    if ended and not (ended.get("exitCode") == 0 and _is_done(container)):
+        return Trouble(Reason.CONTAINER_FAILED, _short(f"container {name} {_ending(ended)}"))
+    if reason and reason not in PREPARING:
+        return Trouble(Reason.CONTAINER_FAILED, _short(f"container {name}: {reason}: {message}"))
+    return None
+
+
+def _is_done(container: Mapping[str, Any]) -> bool:
+    """An init container that has ended well; vLLM exits 0 also when its core died."""
+    return bool(container.get("ready"))
+
+
+def _ending(ended: Mapping[str, Any]) -> str:
+    words = f"ended: {ended.get('reason', 'Unknown')}, exit code {ended.get('exitCode')}"
+    message = str(ended.get("message") or "").strip()
+    return f"{words}: {message}" if message else words
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((c for c in status["conditions"] if c["type"] == kind), {})
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"

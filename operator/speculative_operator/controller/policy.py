@@ -1,0 +1,44 @@
+"""What a model's spec allows the tuner, for the revision that runs."""
+
+from __future__ import annotations
+
+from speculative_operator.api.resource import SpeculativeModelSpec
+from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.schedule import fixed_table
+from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.policy import Policy, WindowLimits
+from speculative_operator.tuning.schedule import ScheduleFile
+from speculative_operator.tuning.state import State
+
+
+def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
+    """Live limits from the spec of today; what the engine can do from its recorded revision."""
+    tuning = spec.tuning
+    return Policy(
+        mode=tuning.mode,
+        method=facts.method.value,
+        choices=facts.choices,
+        initial=facts.initial,
+        max_num_seqs=facts.max_num_seqs,
+        fixed=fixed_table(spec, facts.choices),
+        low=tuning.bounds.min or 0,
+        high=facts.capacity if tuning.bounds.max is None else tuning.bounds.max,
+        minimum_gain=tuning.minimum_gain_percent / 100,
+        trial_share=tuning.trial_share_percent / 100,
+        window=WindowLimits(
+            drafts=tuning.window.drafts,
+            least_seconds=tuning.window.min_seconds,
+            most_seconds=tuning.window.max_seconds,
+        ),
+    )
+
+
+def first_decision(policy: Policy) -> Decision:
+    """What the tuner says of a revision of which nothing is known yet."""
+    return decide(None, State(), policy, now=0.0)
+
+
+def start_text(policy: Policy) -> str:
+    """The schedule file of a revision that nobody has tuned yet."""
+    first = first_decision(policy)
+    return ScheduleFile(first.table, first.trials, look=first.state.looks).to_json()

@@ -1,0 +1,180 @@
+"""One pass over one model: read, plan, build, apply, observe, status.
+
+Level-triggered: a pass looks at what is wanted and what stands, never at what happened. It may run
+at any time and as often as it likes; where all is as it should be, it sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from speculative_operator.api.conditions import ConditionStatus, Reason
+from speculative_operator.api.names import ANNOTATION_LOOK
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.status import ModelStatus
+from speculative_operator.cluster.cache import Cache
+from speculative_operator.cluster.children import Children
+from speculative_operator.cluster.events import Event, EventRecorder
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.cluster.queue import Done, Outcome
+from speculative_operator.controller.act import act
+from speculative_operator.controller.desired import Desired, desire
+from speculative_operator.controller.fleet import ModelFleet
+from speculative_operator.controller.names_check import Answer, NamesCheck
+from speculative_operator.controller.observed import Observed, observe
+from speculative_operator.controller.outcome import outcome_of
+from speculative_operator.controller.policy import policy_of
+from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.status_writes import seconds_until_write
+from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.transitions import notices, refuses
+from speculative_operator.controller.tuner_ports import Replica, TunedModel
+from speculative_operator.errors import ModelInvalid, NotOurs
+from speculative_operator.plan.settings import Settings
+from speculative_operator.tuning.verdict import Verdict
+
+SETTLING_SECONDS = 1.5
+"""From the first difference of a status to its write: what changes together is written together.
+A new model's pods, a ready engine's names and its first page each come within a second."""
+
+NEXT_STEP_SECONDS = 0.1
+"""After a pass that has changed something, for the step that may follow from it."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a pass works with. `clock` is Unix time."""
+
+    cache: Cache
+    children: Children
+    settings: Settings
+    names: NamesCheck
+    fleet: ModelFleet
+    events: EventRecorder
+    again: Callable[[Reference], None]
+    clock: Callable[[], float]
+
+
+class Reconciler:
+    """Makes models so."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._measured_at: dict[Reference, float] = {}
+        self._write_at: dict[Reference, float] = {}
+
+    async def work(self, reference: Reference) -> Outcome:
+        """A pass, with its errors turned into what they mean for the next one."""
+        try:
+            return await self.reconcile(reference)
+        except Exception as error:
+            return outcome_of(error, reference)
+
+    async def reconcile(self, reference: Reference) -> Outcome:
+        """Does what there is to do for one model now, and says when to look again."""
+        model = self._read(reference)
+        if model is None:
+            return Done()
+        before = ModelStatus.read(model.status)
+        seen = self._observe(model)
+        answers = self._ask_names(reference, model, seen)
+        desired = desire(
+            model,
+            seen,
+            self._tools.settings,
+            last_good=before.revisions.last_good if before is not None else None,
+            answering={name for name, answer in answers.items() if answer.problem is None},
+        )
+        acted = await act(desired, seen, self._tools.children, self._now())
+        if acted.refusal is not None:
+            desired = replace(desired, accepted=_verdict_on(acted.refusal))
+        seen = self._observe(model)
+        self._tools.fleet.put(reference, _tuned_model(model, seen, desired))
+        found = Findings(before, answers, self._tools.fleet.view(model.metadata.uid), self._now())
+        wait = await self._write(reference, model, before, status(model, seen, desired, found))
+        if isinstance(acted.refusal, NotOurs):
+            return outcome_of(acted.refusal, reference)
+        return Done(again_in=NEXT_STEP_SECONDS if acted.changed else wait)
+
+    def _read(self, reference: Reference) -> SpeculativeModel | None:
+        """The model; None once it is gone or going, after forgetting all about it."""
+        copy = self._tools.cache.get(reference)
+        model = SpeculativeModel.model_validate(copy.manifest()) if copy is not None else None
+        if model is not None and model.metadata.deletion_timestamp is None:
+            return model
+        self._tools.fleet.put(reference, None)
+        self._tools.names.forget(reference)
+        self._measured_at.pop(reference, None)
+        self._write_at.pop(reference, None)
+        return None
+
+    def _observe(self, model: SpeculativeModel) -> Observed:
+        uid = model.metadata.uid
+        return observe(self._tools.cache.children(uid), self._tools.cache.lost(uid))
+
+    def _ask_names(
+        self, reference: Reference, model: SpeculativeModel, seen: Observed
+    ) -> Mapping[str, Answer]:
+        names = {
+            key: revision.recorded.facts.served_names for key, revision in seen.revisions.items()
+        }
+        return self._tools.names.look_at(
+            reference, seen.pods, names, lambda: self._tools.again(reference)
+        )
+
+    async def _write(
+        self,
+        reference: Reference,
+        model: SpeculativeModel,
+        before: ModelStatus | None,
+        after: ModelStatus,
+    ) -> float | None:
+        """Writes the status if it is worth it now, with its Events; else says when it will be."""
+        now = self._tools.clock()
+        measured_at = self._measured_at.setdefault(reference, now)
+        wire = after.wire()
+        wait = seconds_until_write(model.status, wire, since_measured=now - measured_at)
+        if wait != 0:
+            self._write_at.pop(reference, None)
+            return wait
+        write_at = self._write_at.setdefault(reference, now + SETTLING_SECONDS)
+        if now < write_at and not refuses(before, after):
+            return write_at - now
+        await self._tools.children.patch_status(reference, wire)
+        self._measured_at[reference] = now
+        del self._write_at[reference]
+        for notice in notices(before, after):
+            self._tools.events.tell(
+                Event(reference, model.metadata.uid, notice.reason, notice.message, notice.warning)
+            )
+        return None
+
+    def _now(self) -> str:
+        return rfc3339(self._tools.clock())
+
+
+def _verdict_on(refusal: ModelInvalid | NotOurs) -> Verdict:
+    reason = Reason.NAME_CONFLICT if isinstance(refusal, NotOurs) else Reason.INVALID
+    return Verdict(ConditionStatus.FALSE, reason, str(refusal))
+
+
+def _tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> TunedModel | None:
+    """The model at the revision that serves, as the tuner sees it."""
+    revision = desired.serving
+    if revision is None:
+        return None
+    return TunedModel(
+        uid=model.metadata.uid,
+        namespace=model.metadata.namespace,
+        name=model.metadata.name,
+        key=revision.key,
+        policy=policy_of(model.spec, revision.facts),
+        scheduled=revision.facts.schedule,
+        look=model.metadata.annotations.get(ANNOTATION_LOOK),
+        replicas=tuple(
+            Replica(pod.uid, pod.name, pod.address, pod.ready)
+            for pod in seen.pods_of(revision.key)
+            if pod.alive and pod.address
+        ),
+    )

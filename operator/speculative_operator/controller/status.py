@@ -1,0 +1,149 @@
+"""The whole status of a model from what is desired, what stands and what the tuner says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.status import (
+    MOST_REPLICA_DETAILS,
+    ModelStatus,
+    ReplicaDetail,
+    Revisions,
+)
+from speculative_operator.controller.conditions import conditions, progressing, ready
+from speculative_operator.controller.desired import Desired
+from speculative_operator.controller.names_check import Answer
+from speculative_operator.controller.observed import GOOD, TRIAL, Observed
+from speculative_operator.controller.pods import Pod
+from speculative_operator.controller.policy import policy_of
+from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
+from speculative_operator.controller.tuning_status import (
+    TUNING_CONDITIONS,
+    TuningPart,
+    tuning_part,
+)
+from speculative_operator.plan.names import Owner
+from speculative_operator.resources.metadata import pods_of
+from speculative_operator.tuning.verdict import Verdict
+
+NOTHING_RUNS = Verdict(
+    ConditionStatus.UNKNOWN, Reason.NOT_ACCEPTED, "nothing was started to be measured"
+)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one pass has found besides the cluster's objects."""
+
+    before: ModelStatus | None
+    answers: Mapping[str, Answer]
+    view: TuningView | None
+    now: str
+
+
+def status(
+    model: SpeculativeModel, seen: Observed, desired: Desired, found: Findings
+) -> ModelStatus:
+    """What users read of the model."""
+    serving = serving_pods(seen, found)
+    part = _tuning(model, desired, found)
+    verdicts = {
+        ConditionType.ACCEPTED: desired.accepted,
+        ConditionType.READY: ready(model.spec.replicas, seen, desired, serving, found.answers),
+        ConditionType.PROGRESSING: progressing(seen, desired, serving),
+        **part.verdicts,
+    }
+    earlier = found.before.conditions if found.before is not None else ()
+    return ModelStatus(
+        observed_generation=model.metadata.generation,
+        conditions=conditions(model.metadata.generation, verdicts, earlier, found.now),
+        replicas=sum(pod.alive for pod in seen.pods),
+        ready_replicas=len(serving),
+        selector=",".join(f"{key}={value}" for key, value in pods_of(Owner.of(model)).items()),
+        mode=part.mode,
+        proposal_length=part.proposal_length,
+        schedule=part.schedule,
+        evidence=part.evidence,
+        revisions=Revisions(
+            current=desired.current.key if desired.current is not None else None,
+            trial=next((key for key in seen.by_age() if seen.verdict(key) == TRIAL), None),
+            last_good=_last_good(seen, desired, serving, found.before),
+        ),
+        replica_details=_details(seen, serving, part, found),
+        decisions=part.decisions,
+    )
+
+
+def serving_pods(seen: Observed, found: Findings) -> Collection[str]:
+    """UIDs of pods that are routed to and list the served names.
+
+    While an engine was not asked yet, which is so after each start of the operator, what status
+    said of its pod stands.
+    """
+    believed = {d.name for d in found.before.replica_details if d.ready} if found.before else set()
+    return {
+        pod.uid
+        for pod in seen.pods
+        if pod.routed
+        and (
+            found.answers[pod.incarnation].problem is None
+            if pod.incarnation in found.answers
+            else pod.name in believed
+        )
+    }
+
+
+def _last_good(
+    seen: Observed, desired: Desired, serving: Collection[str], before: ModelStatus | None
+) -> str | None:
+    """The newest revision that has served."""
+    good = {pod.revision for pod in seen.pods if pod.uid in serving}
+    good |= {key for key in seen.revisions if seen.verdict(key) == GOOD}
+    if before is not None and before.revisions.last_good is not None:
+        good.add(before.revisions.last_good)
+    newest_first = (state.key for state in reversed(desired.states))
+    return next((key for key in newest_first if key in good), None)
+
+
+def _tuning(model: SpeculativeModel, desired: Desired, found: Findings) -> TuningPart:
+    if desired.serving is None:
+        nothing = dict.fromkeys(TUNING_CONDITIONS, NOTHING_RUNS)
+        return TuningPart(nothing, mode=None, proposal_length=None, schedule=())
+    facts = desired.serving.facts
+    policy = policy_of(model.spec, facts)
+    return tuning_part(desired.serving.key, facts, policy, found.view, found.before)
+
+
+def _details(
+    seen: Observed, serving: Collection[str], part: TuningPart, found: Findings
+) -> tuple[ReplicaDetail, ...]:
+    earlier = {d.name: d for d in found.before.replica_details} if found.before else {}
+    alive = [pod for pod in seen.pods if pod.alive][:MOST_REPLICA_DETAILS]
+    return tuple(
+        _detail(pod, pod.uid in serving, _view(pod, part, found, earlier), found) for pod in alive
+    )
+
+
+def _view(
+    pod: Pod, part: TuningPart, found: Findings, earlier: Mapping[str, ReplicaDetail]
+) -> ReplicaView:
+    """What the tuner knows of a pod; before its first word, what status said."""
+    if found.view is None and pod.name in earlier:
+        last = earlier[pod.name]
+        return ReplicaView(last.tunable, last.schedule, last.message if last.ready else None)
+    return part.replicas.get(pod.uid, ReplicaView())
+
+
+def _detail(pod: Pod, serves: bool, view: ReplicaView, found: Findings) -> ReplicaDetail:
+    answer = found.answers.get(pod.incarnation, Answer())
+    return ReplicaDetail(
+        name=pod.name,
+        revision=pod.revision,
+        ready=serves,
+        tunable=view.tunable,
+        schedule=view.schedule,
+        message=pod.trouble.message if pod.trouble else answer.problem or view.message,
+    )

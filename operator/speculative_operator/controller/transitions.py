@@ -1,0 +1,48 @@
+"""Events that tell of the difference between two statuses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speculative_operator.api.conditions import (
+    ConditionStatus,
+    ConditionType,
+    EventReason,
+    Reason,
+)
+from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.tuning.verdict import Notice
+
+
+def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
+    """Whether the user is told of a refusal for the first time."""
+    now = _condition(after, ConditionType.ACCEPTED)
+    if now.status is not ConditionStatus.FALSE:
+        return False
+    return before is None or _condition(before, ConditionType.ACCEPTED).message != now.message
+
+
+def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
+    """What a user following the model should be told once."""
+    accepted = _condition(after, ConditionType.ACCEPTED)
+    if accepted.status is ConditionStatus.FALSE:
+        if refuses(before, after):
+            conflict = accepted.reason == Reason.NAME_CONFLICT
+            reason = EventReason.NAME_CONFLICT if conflict else EventReason.REFUSED
+            yield Notice(reason, accepted.message, warning=True)
+        return
+    current = after.revisions.current
+    if before is None or before.revisions.current != current:
+        yield Notice(EventReason.REVISION_CREATED, f"revision {current} is being started")
+    last_good = before.revisions.last_good if before is not None else None
+    if _settled(after) and after.revisions.last_good != last_good:
+        yield Notice(EventReason.ROLLED_OUT, f"all pods run revision {current}")
+
+
+def _settled(status: ModelStatus) -> bool:
+    progressing = _condition(status, ConditionType.PROGRESSING)
+    return progressing.status is ConditionStatus.FALSE and status.ready_replicas > 0
+
+
+def _condition(status: ModelStatus, kind: ConditionType) -> Condition:
+    return next(condition for condition in status.conditions if condition.type is kind)

@@ -1,0 +1,243 @@
+"""One model's tuning between two passes of the loop: answers in, what is to be written out.
+
+No I/O here and no waiting: `Tuner` reads, saves and writes for it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from speculative_operator.api.conditions import EventReason, Reason
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.controller.tuner_ports import ReplicaView, TunedModel, TuningView
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.errors import EngineSilent
+from speculative_operator.tuning import history
+from speculative_operator.tuning.application import Application
+from speculative_operator.tuning.conditions import Situation, overlaid
+from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.explain import evidence
+from speculative_operator.tuning.gather import Gathering
+from speculative_operator.tuning.memory import MOST_ENTRIES, Memory, moved
+from speculative_operator.tuning.page import Page
+from speculative_operator.tuning.schedule import ScheduleFile, length_at, schedule_hash
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.verdict import Notice
+from speculative_operator.tuning.window import NoEvidence, Window
+
+SAVE_SECONDS, SAVE_JITTER = 60.0, 15
+"""Least time between two saves that no decision asks for; the jitter spreads the models out."""
+
+APPLYING_READ_SECONDS, IDLE_READ_SECONDS = 1.0, 10.0
+"""How often engines are read while a schedule is on its way, and while they have no requests."""
+
+Answer = Page | EngineSilent
+
+
+class ModelTuning:
+    """What the loop knows of one model at one revision.
+
+    `next_pass` is when its engines should be read again, in Unix time.
+    """
+
+    def __init__(self, model: TunedModel, memory: Memory, now: float) -> None:
+        self.model = model
+        self.next_pass = now
+        self._memory = memory
+        self._saved = memory.revisions.get(model.key, State())
+        self._decision = decide(None, self._saved, model.policy, now=now, asked=model.look)
+        self._gathering = Gathering(opened=now, bases=memory.bases)
+        self._answers: Mapping[str, Answer] = {}
+        self._gap: NoEvidence | None = None
+        self._application = Application("", now)
+        self._applying_table = False
+        self._told_late = ""
+        self._must_save = False
+        self._notices: list[Notice] = []
+
+    def observe(
+        self, model: TunedModel, answers: Mapping[str, Answer], *, now: float, pace: float
+    ) -> None:
+        """Takes in what the ready engines answered, by pod UID, and decides.
+
+        `pace` is the least number of seconds between readings with which the whole fleet can be
+        read.
+        """
+        self.model = model
+        self._answers = answers
+        self._gather(now)
+        self._application = self._application.seen(self._pages())
+        window: Window | None = None
+        if self._gathering.closes(model.policy.window, now):
+            window = self._closed(now)
+        if self._not_tunable() is None and model.scheduled:
+            self._decide(window, now)
+        elif window is not None:
+            state = self._decision.state
+            state = replace(state, evidence=evidence(window, state, now=now))
+            self._decision = replace(self._decision, state=state)
+        self.next_pass = self._next_pass(now, pace)
+
+    def _pages(self) -> list[Page]:
+        return [answer for answer in self._answers.values() if isinstance(answer, Page)]
+
+    def _gather(self, now: float) -> None:
+        gathering = self._gathering.of(frozenset(self._answers))
+        for uid, answer in self._answers.items():
+            if isinstance(answer, Page):
+                gathering = gathering.read(uid, answer, now)
+            else:
+                gathering = gathering.silent(uid, _gap(answer))
+        self._gathering = gathering
+
+    def _closed(self, now: float) -> Window | None:
+        """The window that ends now; None where it is no evidence."""
+        window = self._gathering.window()
+        self._gathering = self._gathering.next(now)
+        if isinstance(window, NoEvidence):
+            self._gap = window
+            return None
+        self._gap = None
+        return replace(window, trials_over=self._trials_over())
+
+    def _trials_over(self) -> bool:
+        tunable = [page for page in self._pages() if page.tunable]
+        return bool(tunable) and all(
+            page.hash_in_force == self._application.digest
+            and not any(trial.rounds for trial in page.trials)
+            for page in tunable
+        )
+
+    def _decide(self, window: Window | None, now: float) -> None:
+        before, policy = self._decision, self.model.policy
+        after = decide(window, before.state, policy, now=now, asked=self.model.look)
+        self._decision = after
+        self._notices += after.notices
+        self._applying_table = self._applying_table or after.table != before.table
+        self._must_save = self._must_save or (
+            bool(after.changes)
+            or after.table != before.table
+            or after.state.looks != before.state.looks
+            or after.state.asked != before.state.asked
+        )
+        if window is not None:
+            line = history.entry(self.model.key, window, after, now=now)
+            lines = (*self._memory.history, line)[-MOST_ENTRIES:]
+            self._memory = replace(self._memory, history=lines)
+
+    def _next_pass(self, now: float, pace: float) -> float:
+        limits, pages = self.model.policy.window, self._pages()
+        if not self._application.in_force and not self._application.late(now):
+            return now + APPLYING_READ_SECONDS
+        if not any(page.running or page.waiting for page in pages):
+            return now + max(IDLE_READ_SECONDS, pace)
+        early = self._gathering.opened + limits.least_seconds
+        return max(early if early > now else now + limits.least_seconds, now + pace)
+
+    def _not_tunable(self) -> str | None:
+        """Why no engine that answers can change its length live, in its own words."""
+        pages = self._pages()
+        if not pages or any(page.tunable for page in pages):
+            return None
+        return pages[0].reason or "the engines say that they cannot be tuned"
+
+    # The memory.
+
+    def memory_to_save(self, now: float) -> Memory | None:
+        """The memory if it is to be saved now."""
+        spread = zlib.crc32(self.model.uid.encode()) % SAVE_JITTER
+        old = now - self._memory.written_at >= SAVE_SECONDS + spread
+        state = self._decision.state
+        if not self._must_save and not (old and moved(self._saved, state)):
+            return None
+        memory = self._memory.with_state(self.model.key, state)
+        return replace(memory, bases=self._gathering.bases, written_at=now)
+
+    @property
+    def save_waits_for_nobody(self) -> bool:
+        """Whether a decision was made, which is saved before it is acted upon."""
+        return self._must_save
+
+    def memory_saved(self, memory: Memory) -> None:
+        self._memory = memory
+        self._saved = memory.revisions[self.model.key]
+        self._must_save = False
+
+    # The schedule.
+
+    def schedule_to_write(
+        self, current: str | None, lease: tuple[str, int] | None, now: float
+    ) -> tuple[str, int] | None:
+        """Text and attempt if a schedule is to be handed on now. `current` is what is written.
+
+        A text that plays the same stays as it is, whatever lease it carries.
+        """
+        if not self.model.scheduled or self._not_tunable() is not None:
+            return None
+        decision = self._decision
+        wanted = ScheduleFile(decision.table, decision.trials, lease, decision.state.looks)
+        written = ScheduleFile.read(current) if current else None
+        same = written is not None and written.plays_as(wanted)
+        text = current if same and current is not None else wanted.to_json()
+        if schedule_hash(text) != self._application.digest:
+            self._application = Application(schedule_hash(text), now).seen(self._pages())
+        if text == current and not self._application.due(now):
+            return None
+        return text, self._application.attempts + 1
+
+    def schedule_written(self, now: float) -> None:
+        """The schedule was handed on; the engines are soon read to see it in force."""
+        self._application = self._application.attempted()
+        self.next_pass = min(self.next_pass, now + APPLYING_READ_SECONDS)
+
+    # What is told.
+
+    def view(self, now: float) -> TuningView:
+        """Everything that status shows."""
+        decision, state = self._decision, self._decision.state
+        application = self._application
+        self._applying_table = self._applying_table and not application.in_force
+        late = application.late(now)
+        if late and self._told_late != application.digest:
+            self._told_late = application.digest
+            message = f"Schedule {application.digest} is not reported by every engine."
+            self._notices.append(Notice(EventReason.SCHEDULE_NOT_APPLIED, message, warning=True))
+        situation = Situation(
+            gap=self._gap,
+            not_tunable=self._not_tunable(),
+            unscheduled=not self.model.scheduled and self.model.policy.mode is not TuningMode.OFF,
+            applying=self._applying_table,
+            late=late,
+        )
+        healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
+        main = state.busiest if state.busiest is not None else 1
+        return TuningView(
+            key=self.model.key,
+            table=decision.table,
+            main_length=length_at(decision.table, main),
+            healthy=healthy,
+            tuned=tuned,
+            evidence=state.evidence,
+            decisions=state.changes,
+            replicas={uid: _replica_view(answer) for uid, answer in self._answers.items()},
+        )
+
+    def take_notices(self) -> list[Notice]:
+        """What was not yet told, each once."""
+        notices, self._notices = self._notices, []
+        return notices
+
+
+def _gap(silence: EngineSilent) -> NoEvidence:
+    unreadable = isinstance(silence, PageUnreadable)
+    reason = Reason.METRICS_INVALID if unreadable else Reason.METRICS_UNREACHABLE
+    return NoEvidence(reason, str(silence))
+
+
+def _replica_view(answer: Answer) -> ReplicaView:
+    if isinstance(answer, EngineSilent):
+        return ReplicaView(message=str(answer))
+    message = answer.reason if not answer.tunable else answer.error
+    return ReplicaView(answer.tunable, answer.hash_in_force, message or None)

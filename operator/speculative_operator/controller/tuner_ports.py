@@ -1,0 +1,135 @@
+"""What the tuner needs of the world, as small ports, so that it runs the same in virtual time.
+
+An implementation translates its own errors: EngineSilent from engines, ClusterFault from the
+cluster. Each call ends in bounded time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from speculative_operator.tuning.memory import Memory
+from speculative_operator.tuning.page import Page
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.schedule import Table
+from speculative_operator.tuning.verdict import Change, Evidence, Notice, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One pod of a revision. `address` is where its engine is reached: a pod IP."""
+
+    uid: str
+    name: str
+    address: str
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TunedModel:
+    """One model at its serving revision.
+
+    `key` is the revision's key, `scheduled` whether its engines were started with a schedule (only
+    then can they be tuned), `look` the value of the annotation that asks for trials at once.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    key: str
+    policy: Policy
+    scheduled: bool
+    replicas: tuple[Replica, ...]
+    look: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """What is known of one engine. `tunable` is None while nothing was read of it."""
+
+    tunable: bool | None = None
+    schedule: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuningView:
+    """All that status shows of one model's tuning. `table` is what the engines play or will play,
+    `main_length` K at the batch size that is seen most, `decisions` the last ones, newest first,
+    `replicas` by pod UID."""
+
+    key: str
+    table: Table
+    main_length: int
+    healthy: Verdict
+    tuned: Verdict
+    evidence: Evidence | None = None
+    decisions: tuple[Change, ...] = ()
+    replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
+
+
+class Clock(Protocol):
+    """Unix time, and waiting in it."""
+
+    def now(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Fleet(Protocol):
+    """The models that this operator tunes, as the watch caches know them now."""
+
+    def targets(self) -> Sequence[TunedModel]: ...
+
+
+class Pages(Protocol):
+    """Reads engines."""
+
+    async def read(self, replica: Replica) -> Page:
+        """The engine's page; EngineSilent when there is none that can be understood."""
+        ...
+
+
+class Schedules(Protocol):
+    """The schedule file of a model's revision."""
+
+    async def read(self, model: TunedModel) -> str | None:
+        """The text in force; None while there is none. From the watch caches: no request."""
+        ...
+
+    async def write(self, model: TunedModel, text: str, attempt: int) -> None:
+        """Puts the text into the revision's schedule ConfigMap unless it is there already, and
+        `<hash>.<attempt>` onto its pods, so that the kubelet hands it on at once."""
+        ...
+
+
+class MemoryStore(Protocol):
+    """The ConfigMap `<name>-tuning`."""
+
+    async def load(self, model: TunedModel) -> Memory:
+        """What was saved; an empty memory for a new model or a text that cannot be read."""
+        ...
+
+    async def save(self, model: TunedModel, memory: Memory) -> None: ...
+
+
+class Report(Protocol):
+    """Takes what the tuner has to say; status and Events are written by others."""
+
+    def tuning(self, model: TunedModel, view: TuningView) -> None: ...
+
+    def notice(self, model: TunedModel, notice: Notice) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything that the tuner talks to."""
+
+    clock: Clock
+    fleet: Fleet
+    pages: Pages
+    schedules: Schedules
+    memories: MemoryStore
+    report: Report

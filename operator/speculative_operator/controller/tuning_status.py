@@ -1,0 +1,138 @@
+"""The part of status that tells of tuning, from the tuner's view. Pure.
+
+Before the tuner has a view of a revision, what status said of it before stands; a revision of which
+nothing was ever said starts with the tuner's first words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from speculative_operator.api.conditions import ConditionType, Reason
+from speculative_operator.api.speculation import Method
+from speculative_operator.api.status import (
+    MOST_DECISIONS,
+    MOST_ROWS,
+    BatchLength,
+    DecisionRecord,
+    Evidence,
+    Mode,
+    ModelStatus,
+)
+from speculative_operator.controller.policy import first_decision
+from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
+from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.revision import Variant
+from speculative_operator.tuning import verdict as tuning
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.schedule import Table, length_at
+from speculative_operator.tuning.verdict import Verdict
+
+LONGEST_TEXT = 1024
+TUNING_CONDITIONS = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
+REASONS_BY_NAME = {reason.value: reason for reason in Reason}
+
+
+@dataclass(frozen=True)
+class TuningPart:
+    """What is shown; `replicas` go by pod UID."""
+
+    verdicts: Mapping[ConditionType, Verdict]
+    mode: Mode | None
+    proposal_length: int | None
+    schedule: tuple[BatchLength, ...]
+    evidence: Evidence = field(default_factory=Evidence)
+    decisions: tuple[DecisionRecord, ...] = ()
+    replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
+
+
+def tuning_part(
+    key: str,
+    facts: RevisionFacts,
+    policy: Policy,
+    view: TuningView | None,
+    before: ModelStatus | None,
+) -> TuningPart:
+    """The newest that is known of the tuning of revision `key`."""
+    if view is not None and view.key == key:
+        return TuningPart(
+            verdicts=_verdicts(view.healthy, view.tuned),
+            mode=_mode(facts, view.table),
+            proposal_length=view.main_length,
+            schedule=_rows(view.table),
+            evidence=_evidence(view.evidence),
+            decisions=tuple(_decision(change) for change in view.decisions[:MOST_DECISIONS]),
+            replicas=view.replicas,
+        )
+    if before is not None and key in (before.revisions.current, before.revisions.last_good):
+        return _as_before(before)
+    first = first_decision(policy)
+    return TuningPart(
+        verdicts=_verdicts(first.healthy, first.tuned),
+        mode=_mode(facts, first.table),
+        proposal_length=length_at(first.table, 1),
+        schedule=_rows(first.table),
+    )
+
+
+def _as_before(before: ModelStatus) -> TuningPart:
+    return TuningPart(
+        verdicts={
+            condition.type: Verdict(
+                condition.status, REASONS_BY_NAME[condition.reason], condition.message
+            )
+            for condition in before.conditions
+            if condition.type in TUNING_CONDITIONS
+        },
+        mode=before.mode,
+        proposal_length=before.proposal_length,
+        schedule=before.schedule,
+        evidence=before.evidence,
+        decisions=before.decisions,
+    )
+
+
+def _verdicts(healthy: Verdict, tuned: Verdict) -> Mapping[ConditionType, Verdict]:
+    return dict(zip(TUNING_CONDITIONS, (healthy, tuned), strict=True))
+
+
+def _mode(facts: RevisionFacts, table: Table) -> Mode:
+    if facts.method is Method.NONE or facts.variant is Variant.AUTOREGRESSIVE:
+        return Mode.AUTOREGRESSIVE
+    return Mode.SPECULATIVE if any(k for _, _, k in table) else Mode.FALLBACK
+
+
+def _rows(table: Table) -> tuple[BatchLength, ...]:
+    return tuple(
+        BatchLength(min_batch=low, max_batch=high, proposal_length=k)
+        for low, high, k in table[:MOST_ROWS]
+    )
+
+
+def _evidence(evidence: tuning.Evidence | None) -> Evidence:
+    if evidence is None:
+        return Evidence()
+    return Evidence(
+        measured_at=rfc3339(evidence.measured_at),
+        drafts=evidence.drafts,
+        acceptance=evidence.acceptance,
+        acceptance_length=evidence.acceptance_length,
+        position_acceptance=evidence.positions,
+        goodput=evidence.goodput,
+        speedup=evidence.speedup,
+    )
+
+
+def _decision(change: tuning.Change) -> DecisionRecord:
+    return DecisionRecord(
+        time=rfc3339(change.at),
+        min_batch=change.low,
+        max_batch=change.high,
+        before=change.before,
+        after=change.after,
+        reason=change.reason,
+        message=change.message[:LONGEST_TEXT],
+        outcome=change.outcome[:LONGEST_TEXT] if change.outcome else None,
+    )

@@ -1,0 +1,113 @@
+"""Asks engines over HTTP. The session is passed in; every error of aiohttp becomes EngineSilent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from typing import Protocol
+
+import aiohttp
+
+from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
+from speculative_operator.engine.state_page import parse_state
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
+from speculative_operator.errors import EngineSilent
+from speculative_operator.tuning.page import Page
+
+TIMEOUT_SECONDS = 5.0
+"""For one answer, connection included; an engine answers from memory."""
+
+MOST_BYTES = 4 * 1024 * 1024
+"""vLLM's own page with many adapters stays below this; more is not read."""
+
+
+class Addressed(Protocol):
+    """Something whose engine is reached at an address."""
+
+    @property
+    def address(self) -> str: ...
+
+
+class Engines:
+    """Reads pages and names of engines. `state_port` and `http_port` are the same in every pod."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        state_port: int = PORT_SPECULATION_NUMBER,
+        http_port: int = PORT_HTTP_NUMBER,
+    ) -> None:
+        self._session = session
+        self._state_port = state_port
+        self._http_port = http_port
+
+    async def read(self, replica: Addressed) -> Page:
+        """The plugin's page; vLLM's own where the plugin does not listen."""
+        try:
+            status, body = await self._get(replica.address, self._state_port, "/state")
+        except NotListening:
+            return await self._read_vllm(replica.address)
+        if status != 200:
+            raise EngineSilent(f"/state answered {status}")
+        return parse_state(body)
+
+    async def _read_vllm(self, address: str) -> Page:
+        status, body = await self._get(address, self._http_port, "/metrics")
+        if status != 200:
+            raise EngineSilent(f"/metrics answered {status}")
+        try:
+            return parse_vllm_metrics(body.decode())
+        except UnicodeDecodeError as error:
+            raise PageUnreadable(f"/metrics is no text: {error}") from error
+
+    async def served_names(self, address: str) -> Collection[str] | None:
+        """The names in /v1/models; None when the engine answers only to a key."""
+        status, body = await self._get(address, self._http_port, "/v1/models")
+        if status in (401, 403):
+            return None
+        if status != 200:
+            raise EngineSilent(f"/v1/models answered {status}")
+        try:
+            return frozenset(str(entry["id"]) for entry in json.loads(body)["data"])
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise PageUnreadable("/v1/models is no list of models") from error
+
+    async def _get(self, address: str, port: int, path: str) -> tuple[int, bytes]:
+        """Status and body, or EngineSilent."""
+        host = f"[{address}]" if ":" in address else address
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                async with self._session.get(
+                    f"http://{host}:{port}{path}", allow_redirects=False
+                ) as answer:
+                    return answer.status, await _body(answer.content)
+        except (aiohttp.ClientConnectorError, ConnectionRefusedError) as error:
+            raise NotListening(f"port {port}: {error}") from error
+        except TimeoutError as error:
+            raise EngineSilent(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
+        except (
+            aiohttp.ClientError,
+            aiohttp.http.HttpProcessingError,
+            OSError,
+            ValueError,
+        ) as error:
+            raise EngineSilent(f"{type(error).__name__}: {error}") from error
+
+
+class NotListening(EngineSilent):
+    """Nobody accepts a connection there."""
+
+
+async def _body(content: aiohttp.StreamReader) -> bytes:
+    """The whole body, if it is not absurdly large."""
+    parts = []
+    size = 0
+    async for part in content.iter_any():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise PageUnreadable(f"more than {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,136 @@
+"""Reads what is needed of vLLM's own `/metrics`, for engines without the plugin.
+
+The page shows acceptance and tokens, but not at which K and batch a step was made nor how long it
+took; so such an engine is never tuned live. Its sums stand in one row: the started K, no batch
+cell, phase `mixed`. Only needed lines are parsed: a page is 50 KiB and up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.tuning.page import (
+    Counters,
+    Counts,
+    Page,
+    Phase,
+    Position,
+    Proposed,
+    RowKey,
+)
+
+REASON = "the live speculation plugin does not answer: no step times, no change of K while serving"
+
+_NEEDED = re.compile(
+    r"^(?:vllm:(?P<name>spec_decode_num_drafts_total|spec_decode_num_draft_tokens_total"
+    r"|spec_decode_num_accepted_tokens_total|spec_decode_num_accepted_tokens_per_pos_total"
+    r"|generation_tokens_total|num_requests_running|num_requests_waiting)\{(?P<labels>[^}]*)\}"
+    r"|(?P<start>process_start_time_seconds)) (?P<value>\S+)$",
+    re.MULTILINE,
+)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+Samples = dict[str, float]
+
+
+def parse_vllm_metrics(text: str) -> Page:
+    """The page, or PageUnreadable.
+
+    Refused: a page that is cut, that holds the numbers of two models or two engines (whose sums
+    belong to nobody), or a number that no counter can have. Absent speculative counters (method
+    none, or `--disable-log-stats`) are absent, not 0.
+    """
+    if not text.endswith("\n"):
+        raise PageUnreadable("the page is cut")
+    samples, positions = _samples(text)
+    for name in ("generation_tokens_total", "num_requests_running", "process_start_time_seconds"):
+        if name not in samples:
+            raise PageUnreadable(f"{name} is missing")
+    started = samples["process_start_time_seconds"]
+    capacity = len(positions)
+    rows: dict[RowKey, Counts] = {}
+    if "spec_decode_num_drafts_total" in samples:
+        rows[RowKey(capacity, None, Phase.MIXED)] = _row(samples)
+    drafts = samples.get("spec_decode_num_drafts_total", 0.0)
+    return Page(
+        plugin="",
+        vllm="",
+        method="",
+        capacity=capacity,
+        tunable=False,
+        reason=REASON,
+        hash_read=None,
+        hash_in_force=None,
+        error="",
+        lease=None,
+        running=int(samples["num_requests_running"]),
+        waiting=int(samples.get("num_requests_waiting", 0.0)),
+        idle_seconds=0.0,
+        trials=(),
+        counters=Counters(
+            pid=0,
+            started=started,
+            rows=rows,
+            positions={
+                Position(capacity, at): Proposed(drafts, accepted)
+                for at, accepted in sorted(positions.items())
+            },
+        ),
+    )
+
+
+def _samples(text: str) -> tuple[Samples, dict[int, float]]:
+    """Values by name without its prefix, and accepted tokens by position."""
+    samples: Samples = {}
+    positions: dict[int, float] = {}
+    sources: set[tuple[str | None, str | None]] = set()
+    for match in _NEEDED.finditer(text):
+        name = match["name"] or match["start"]
+        labels: Mapping[str, str] = dict(_LABEL.findall(match["labels"] or ""))
+        value = _value(match["value"], name)
+        if match["name"]:
+            sources.add((labels.get("model_name"), labels.get("engine")))
+        if name == "spec_decode_num_accepted_tokens_per_pos_total":
+            positions[_position(labels)] = value
+        else:
+            samples[name] = value
+    if len(sources) > 1:
+        names = ", ".join(sorted(f"{model} (engine {engine})" for model, engine in sources))
+        raise PageUnreadable(f"the page is of more than one engine: {names}")
+    return samples, positions
+
+
+def _row(samples: Samples) -> Counts:
+    """All sums of the engine. A step without drafts is not counted by vLLM, so a request's share
+    of a step is read from the drafts."""
+    drafts = samples["spec_decode_num_drafts_total"]
+    try:
+        return Counts(
+            drafts=drafts,
+            draft_tokens=samples["spec_decode_num_draft_tokens_total"],
+            accepted=samples["spec_decode_num_accepted_tokens_total"],
+            generated=samples["generation_tokens_total"],
+            requests=drafts,
+        )
+    except KeyError as error:
+        raise PageUnreadable(f"{error.args[0]} is missing") from error
+
+
+def _value(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise PageUnreadable(f"{name}: {text!r:.40} is no number") from error
+    if not math.isfinite(value) or value < 0:
+        raise PageUnreadable(f"{name}: no counter can be {text}")
+    return value
+
+
+def _position(labels: Mapping[str, str]) -> int:
+    try:
+        return int(labels["position"])
+    except (KeyError, ValueError) as error:
+        raise PageUnreadable("accepted tokens without a position") from error

@@ -1,0 +1,30 @@
+"""What the operator must still know of a revision long after the spec has moved on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from speculative_operator.api.base import ApiModel
+from speculative_operator.api.speculation import Method
+from speculative_operator.plan.revision import Variant
+
+
+class RevisionFacts(ApiModel):
+    """Recorded beside the pod template, once, when the revision is made. Read-only ever after."""
+
+    variant: Variant
+    method: Method
+    schedule: bool = Field(description="The engine was started with a schedule: K can change live.")
+    capacity: int = Field(description="Longest proposal that the engine was started for.")
+    initial: int = Field(description="Proposal length that the engine starts with.")
+    choices: tuple[int, ...] = Field(description="Lengths above 0 that have graphs, ascending.")
+    max_num_seqs: int
+    served_names: tuple[str, ...]
+    startup_seconds: int = Field(description="How long an engine may take to load.")
+
+    def wire(self) -> Mapping[str, Any]:
+        """As recorded, in camelCase."""
+        return self.model_dump(mode="json", by_alias=True)

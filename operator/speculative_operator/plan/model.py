@@ -1,0 +1,94 @@
+"""From a spec to everything that its pods need: pure, and the same for equal input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speculative_operator.api import defaults
+from speculative_operator.api.names import ANNOTATION_REFRESH
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.runtime import RuntimeSpec
+from speculative_operator.api.speculation import Method
+from speculative_operator.plan import overlay, weights
+from speculative_operator.plan.arguments import arguments, speculative_config
+from speculative_operator.plan.environment import Variable, environment
+from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.names import Owner
+from speculative_operator.plan.placement import Placement, placement
+from speculative_operator.plan.revision import Variant, revision_key
+from speculative_operator.plan.schedule import (
+    base_table,
+    needs_schedule,
+    start_table,
+)
+from speculative_operator.plan.settings import Settings
+from speculative_operator.plan.weights import ClaimMount
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """The extended resource of one replica; requests equal limits."""
+
+    resource_name: str
+    count: int
+
+
+@dataclass(frozen=True)
+class EnginePlan:
+    """One revision of a model, before it is written down as manifests."""
+
+    owner: Owner
+    generation: int
+    key: str
+    facts: RevisionFacts
+    engine_image: str
+    settings: Settings
+    arguments: tuple[str, ...]
+    environment: tuple[Variable, ...]
+    mounts: tuple[ClaimMount, ...]
+    gpus: Gpus
+    placement: Placement
+    runtime: RuntimeSpec
+
+
+def key_of(model: SpeculativeModel, variant: Variant = Variant.SPECULATIVE) -> str:
+    """The key of the revision that `model` asks for."""
+    return revision_key(model.spec, variant, model.metadata.annotations.get(ANNOTATION_REFRESH))
+
+
+def plan(
+    model: SpeculativeModel, settings: Settings, variant: Variant = Variant.SPECULATIVE
+) -> EnginePlan:
+    """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be."""
+    spec = model.spec
+    overlay.check(spec.runtime.pod_template)
+    scheduled = needs_schedule(spec, variant)
+    config = None
+    if variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE:
+        table = start_table(base_table(spec), defaults.choices(spec)) if scheduled else None
+        config = speculative_config(spec, table)
+    located = (weights.target(spec), weights.draft(spec) if config is not None else None)
+    return EnginePlan(
+        owner=Owner.of(model),
+        generation=model.metadata.generation,
+        key=key_of(model, variant),
+        facts=RevisionFacts(
+            variant=variant,
+            method=spec.speculation.method,
+            schedule=scheduled,
+            capacity=spec.speculation.proposal_length.capacity,
+            initial=defaults.initial_length(spec),
+            choices=defaults.choices(spec),
+            max_num_seqs=spec.model.max_num_seqs,
+            served_names=defaults.served_names(model),
+            startup_seconds=spec.runtime.startup_timeout_seconds,
+        ),
+        engine_image=spec.runtime.image or settings.engine_image,
+        settings=settings,
+        arguments=arguments(model, config),
+        environment=environment(spec),
+        mounts=tuple(found.mount for found in located if found is not None and found.mount),
+        gpus=Gpus(spec.accelerator.resource_name, spec.accelerator.count),
+        placement=placement(spec.accelerator),
+        runtime=spec.runtime,
+    )

@@ -1,0 +1,104 @@
+"""Values of the conditions SpeculationHealthy and Tuned, from what is known of one revision.
+
+What the operator cannot do or see at the moment (engines silent, a schedule on its way) is laid
+over them by the tuner's loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speculative_operator.api.conditions import ConditionStatus, Reason
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.explain import length_in_words
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.verdict import Verdict
+from speculative_operator.tuning.window import NoEvidence
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+
+def health(state: State, policy: Policy) -> Verdict:
+    """Whether drafts are made and accepted as a sound draft's are."""
+    if not policy.choices:
+        return Verdict(UNKNOWN, Reason.NOT_SPECULATING, "The method is none.")
+    if state.broken is not None:
+        return Verdict(FALSE, state.broken.reason, state.broken.message)
+    if state.fault is not None:
+        return Verdict(FALSE, Reason.NO_ACCEPTANCE, state.fault.message)
+    if state.evidence is None:
+        return Verdict(UNKNOWN, Reason.NO_TRAFFIC, "No window with enough drafts yet.")
+    if not any(k for _, _, k in state.table):
+        return Verdict(TRUE, Reason.PAUSED, "K=0: drafts are only made in trials, soundly.")
+    return Verdict(TRUE, Reason.HEALTHY, "Drafts are accepted as a sound draft's are.")
+
+
+def tuned(state: State, policy: Policy) -> Verdict:
+    """Whether the lengths in force are the best that measurement knows."""
+    words = length_in_words(state) if state.table else ""
+    if not policy.choices:
+        return Verdict(UNKNOWN, Reason.NOTHING_TO_TUNE, "The method is none.")
+    if policy.mode is TuningMode.OFF:
+        return Verdict(UNKNOWN, Reason.TUNING_OFF, "The fixed lengths are played.")
+    if state.fault is not None:
+        return Verdict(FALSE, Reason.NO_ACCEPTANCE, f"{words}: the draft is faulty.")
+    if policy.pinned is not None:
+        return Verdict(TRUE, Reason.PINNED, f"{words}: the bounds leave no other.")
+    return _measured(state, policy, words)
+
+
+def _measured(state: State, policy: Policy, words: str) -> Verdict:
+    """How far measuring has come."""
+    if not state.buckets:
+        return Verdict(UNKNOWN, Reason.NOT_ENOUGH_DRAFTS, f"{words}: too little traffic so far.")
+    advice = sorted({b.advised for b in state.buckets.values() if b.advised is not None})
+    if policy.mode is TuningMode.RECOMMEND and advice:
+        lengths = " and ".join(f"K={k}" for k in advice)
+        return Verdict(FALSE, Reason.RECOMMENDATION, f"{lengths} would be faster than {words}.")
+    if not state.settled:
+        return Verdict(FALSE, Reason.MEASURING, f"{words}; others are being tried.")
+    return Verdict(TRUE, Reason.BEST_MEASURED, f"{words} has the highest measured goodput.")
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What stands in the way of tuning at the moment, most telling last.
+
+    gap          the last window gave no evidence, and why
+    not_tunable  why no ready engine can change its length, or None
+    unscheduled  the engines were started without a schedule
+    applying     a new table is on its way
+    late         it should have been in force by now
+    """
+
+    gap: NoEvidence | None = None
+    not_tunable: str | None = None
+    unscheduled: bool = False
+    applying: bool = False
+    late: bool = False
+
+
+def overlaid(
+    healthy: Verdict, tuned: Verdict, situation: Situation, policy: Policy
+) -> tuple[Verdict, Verdict]:
+    """Both conditions as they are told: what was concluded before does not hold while the engines
+    cannot be read, and is of no use while they cannot be tuned."""
+    gap = situation.gap
+    if gap is not None and gap.reason in (Reason.METRICS_UNREACHABLE, Reason.METRICS_INVALID):
+        healthy = tuned = Verdict(UNKNOWN, gap.reason, f"{gap.message}; nothing was changed.")
+    if not policy.choices or policy.mode is TuningMode.OFF:
+        return healthy, tuned
+    if situation.unscheduled:
+        message = (
+            "Tuning needs a restart: set the annotation speculation.dev/refresh to a new value."
+        )
+        return healthy, Verdict(FALSE, Reason.RESTART_NEEDED, message)
+    if situation.not_tunable is not None:
+        return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, situation.not_tunable)
+    if situation.late:
+        message = "An engine does not report the new schedule; the kubelet's next sync is awaited."
+        return healthy, Verdict(FALSE, Reason.SCHEDULE_NOT_APPLIED, message)
+    if situation.applying:
+        return healthy, Verdict(FALSE, Reason.APPLYING, "A new schedule is on its way.")
+    return healthy, tuned

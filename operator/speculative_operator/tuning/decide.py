@@ -1,0 +1,80 @@
+"""The decision: evidence and policy in, schedule and reasons out. One pure function.
+
+obey the user       bounds and mode, at once and without evidence
+check the counters  broken ones teach nothing
+learn               acceptance, and step cost per batch bucket
+faults              acceptance that no sound draft has: K=0, if K=0 was measured to be better
+choose              per bucket the K of the highest measured goodput, asked for twice
+look                trials of other K, which back off and never end for ever
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.bounds import within_bounds
+from speculative_operator.tuning.choose import chosen
+from speculative_operator.tuning.conditions import health, tuned
+from speculative_operator.tuning.explain import evidence
+from speculative_operator.tuning.faults import broken
+from speculative_operator.tuning.guard import guarded
+from speculative_operator.tuning.learn import learned
+from speculative_operator.tuning.looks import looked
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.schedule import Table, Trial
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.verdict import Change, Notice, Verdict
+from speculative_operator.tuning.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to play, what is now known, and what to tell.
+
+    `changes` are new in this decision; all that are kept are in `state.changes`.
+    """
+
+    state: State
+    table: Table
+    trials: tuple[Trial, ...]
+    healthy: Verdict
+    tuned: Verdict
+    changes: tuple[Change, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def decide(
+    window: Window | None, state: State, policy: Policy, *, now: float, asked: str | None = None
+) -> Decision:
+    """The schedule to play after a window with evidence, or after none (then only the user's
+    commands count). `asked` is the value of the look annotation, `now` Unix time.
+    """
+    if policy.mode is TuningMode.OFF or not policy.choices:
+        if window is not None:
+            state = replace(state, evidence=evidence(window, state, now=now))
+        table = policy.fixed if policy.choices else policy.start_table
+        return Decision(state, table, (), health(state, policy), tuned(state, policy))
+    before = state
+    state, changes = within_bounds(state, policy, now)
+    notices: tuple[Notice, ...] = ()
+    if window is not None:
+        state = replace(state, broken=broken(window, policy.method))
+        if state.broken is None:
+            state = learned(state, window, policy)
+            state = replace(state, evidence=evidence(window, state, now=now))
+            state, switched, notices = guarded(state, before, window, policy, now)
+            state, better = chosen(state, window, policy, now)
+            changes += switched + better
+    if state.broken is None:
+        fresh = frozenset(state.buckets.keys() - before.buckets.keys())
+        state = looked(state, window, policy, asked, fresh=fresh)
+    return Decision(
+        state=state,
+        table=state.table,
+        trials=state.look.trials if state.look else (),
+        healthy=health(state, policy),
+        tuned=tuned(state, policy),
+        changes=changes,
+        notices=notices + tuple(Notice(change.reason, change.message) for change in changes),
+    )

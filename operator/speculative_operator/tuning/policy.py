@@ -1,0 +1,69 @@
+"""What the user allows the tuner: the spec's part of a decision. Evidence is the other part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.schedule import Table
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """A window closes at `drafts` and `least_seconds`, at the latest at `most_seconds`."""
+
+    drafts: int = 400
+    least_seconds: float = 5.0
+    most_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits of one model's tuning, all live.
+
+    choices       proposal lengths above 0 that the engine is prepared for, ascending; () for
+                  method none. 0 is always possible.
+    initial       K of a new revision: 0 or one of `choices`
+    low, high     the user's bounds of K, both in
+    minimum_gain  goodput over K=0 that keeps speculation on, as a share (0.05 is 5%)
+    trial_share   most of the steps that trials may take, as a share; 0 forbids trials
+    max_num_seqs  largest batch size, where a table ends
+    fixed         the table played in mode Off
+    """
+
+    mode: TuningMode
+    method: str
+    choices: tuple[int, ...]
+    initial: int
+    max_num_seqs: int
+    fixed: Table
+    low: int = 0
+    high: int = 64
+    minimum_gain: float = 0.05
+    trial_share: float = 0.10
+    window: WindowLimits = WindowLimits()
+
+    @property
+    def arms(self) -> tuple[int, ...]:
+        """Every K that may be played, ascending; never empty.
+
+        Bounds between two choices leave the nearest choice below, since an engine has graphs for
+        its choices only.
+        """
+        possible = (0, *self.choices)
+        inside = tuple(k for k in possible if self.low <= k <= self.high)
+        return inside or (max((k for k in possible if k <= self.high), default=0),)
+
+    @property
+    def pinned(self) -> int | None:
+        """The only K that the bounds leave, or None."""
+        return self.arms[0] if len(self.arms) == 1 else None
+
+    @property
+    def start_table(self) -> Table:
+        """The initial K, moved into the bounds, at every batch size."""
+        return ((1, self.max_num_seqs, self.nearest_arm(self.initial)),)
+
+    def nearest_arm(self, k: int) -> int:
+        """The arm nearest to K, the smaller of two."""
+        return min(self.arms, key=lambda arm: (abs(arm - k), arm))

@@ -1,0 +1,97 @@
+"""All that the tuner knows of one revision: one value, made anew by each decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from speculative_operator.tuning.acceptance import Acceptance
+from speculative_operator.tuning.cost import Cost
+from speculative_operator.tuning.faults import Broken
+from speculative_operator.tuning.schedule import Table, Trial
+from speculative_operator.tuning.verdict import Change, Evidence
+
+MOST_CHANGES = 10
+"""Decisions that are kept for the status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One batch bucket that traffic has come to. Windows are counted by `State.windows`.
+
+    length    K in force
+    cost      log c(K)
+    traffic   fading request-steps
+    seen      the last window with evidence
+    changed   the window of the last change of K
+    wish      the K that evidence asks for, in `wished` windows in a row
+    advised   the K that mode Recommend has told of
+    """
+
+    length: int
+    cost: Cost
+    traffic: float
+    seen: int
+    changed: int
+    wish: int | None = None
+    wished: int = 0
+    advised: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Trials that were asked for: `opened` is the window number at that time. Once `over` they
+    stay in the schedule, where they have ended by themselves, until something else changes."""
+
+    opened: int
+    trials: tuple[Trial, ...]
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Acceptance that no sound draft has; `acted` says that K is 0 because of it."""
+
+    since: float
+    message: str
+    acted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that `decide` remembers.
+
+    table      in force; () before the first decision
+    windows    windows with evidence so far
+    look       the last trials that were asked for since the table changed, or None
+    looks      how many looks there were; numbers the schedule file
+    back_off   index into the waits between looks
+    next_look  the window from which the next look is due
+    asked      the last value of the look annotation that was obeyed
+    settled    a look has ended with nothing left to find out since K last changed
+    weak       windows in a row with almost no acceptance
+    saved      what was known of acceptance before the first of them
+    broken     what is wrong with the counters of the last window, or None
+    """
+
+    table: Table = ()
+    windows: int = 0
+    buckets: Mapping[int, Bucket] = field(default_factory=dict)
+    acceptance: Acceptance = field(default_factory=Acceptance)
+    look: Look | None = None
+    looks: int = 0
+    back_off: int = 0
+    next_look: int = 0
+    asked: str | None = None
+    settled: bool = False
+    weak: int = 0
+    saved: Acceptance = field(default_factory=Acceptance)
+    broken: Broken | None = None
+    fault: Fault | None = None
+    evidence: Evidence | None = None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def busiest(self) -> int | None:
+        """The bucket with most traffic."""
+        return max(self.buckets, key=lambda name: self.buckets[name].traffic, default=None)

@@ -1,0 +1,123 @@
+"""What a fleet did between two readings of its pages.
+
+Every p and E comes from differences of counters. What cannot be a difference (a restart, a counter
+that went back, an engine that stands still with requests) is no evidence, with a reason; it is
+never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from speculative_operator.api.conditions import Reason
+from speculative_operator.tuning.page import (
+    Counters,
+    Counts,
+    Page,
+    Phase,
+    Position,
+    Proposed,
+    RowKey,
+)
+
+LEAST_DRAFTS = 50
+"""A window with less is no evidence."""
+
+STALLED_SECONDS = 30.0
+"""An engine that has requests and has made no step for so long hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoEvidence:
+    """Nothing can be concluded, and why: a condition's reason and message."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Differences of the counters over `seconds` of wall time, summed over `replicas` engines.
+
+    `trials_over` is True once every engine has played all the trials that it was asked for.
+    """
+
+    seconds: float
+    replicas: int = 1
+    rows: Mapping[RowKey, Counts] = field(default_factory=dict)
+    positions: Mapping[Position, Proposed] = field(default_factory=dict)
+    trials_over: bool = False
+
+    @property
+    def drafts(self) -> float:
+        return sum(counts.drafts for counts in self.rows.values())
+
+    @property
+    def weight(self) -> float:
+        """How much evidence this is: drafts, and at K=0, where none are made, request-steps."""
+        return sum(counts.drafts if key.k else counts.requests for key, counts in self.rows.items())
+
+    def total(self, k: int, phase: Phase | None = None) -> Counts:
+        """The sums at one K over all batch sizes, of both phases unless one is named."""
+        total = Counts()
+        for key, counts in self.rows.items():
+            if key.k == k and phase in (None, key.phase):
+                total = total.plus(counts)
+        return total
+
+
+def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvidence:
+    """What one engine did since its counters were `before`, or why that cannot be said."""
+    counters = after.counters
+    if not before.same_start(counters):
+        return NoEvidence(Reason.NOT_ENOUGH_DRAFTS, "the engine restarted")
+    if after.running and after.idle_seconds > STALLED_SECONDS:
+        return NoEvidence(Reason.METRICS_INVALID, "the engine has requests and makes no step")
+    rows = _subtract(before.rows, counters.rows, Counts())
+    positions = _subtract(before.positions, counters.positions, Proposed())
+    if rows is None or positions is None:
+        return NoEvidence(Reason.METRICS_INVALID, "the engine's counters went back")
+    return Window(
+        seconds=seconds,
+        rows={key: Counts(*values) for key, values in rows.items()},
+        positions={key: Proposed(*values) for key, values in positions.items()},
+    )
+
+
+Key = TypeVar("Key", bound=tuple[object, ...])
+
+
+def _subtract(
+    before: Mapping[Key, tuple[float, ...]],
+    after: Mapping[Key, tuple[float, ...]],
+    zero: tuple[float, ...],
+) -> dict[Key, list[float]] | None:
+    """The sums that grew; None when one shrank or is gone."""
+    if not before.keys() <= after.keys():
+        return None
+    grown = {}
+    for key, sums in after.items():
+        change = [a - b for a, b in zip(sums, before.get(key, zero), strict=True)]
+        if any(value < 0 for value in change):
+            return None
+        if any(change):
+            grown[key] = change
+    return grown
+
+
+def merged(windows: Iterable[Window]) -> Window:
+    """One window of a whole fleet; all were read over the same time."""
+    seconds, replicas = 0.0, 0
+    rows: dict[RowKey, Counts] = {}
+    positions: dict[Position, Proposed] = {}
+    for window in windows:
+        seconds = max(seconds, window.seconds)
+        replicas += window.replicas
+        for key, counts in window.rows.items():
+            rows[key] = rows[key].plus(counts) if key in rows else counts
+        for at, (drafted, accepted) in window.positions.items():
+            so_far = positions.get(at, Proposed())
+            positions[at] = Proposed(so_far.drafted + drafted, so_far.accepted + accepted)
+    return Window(seconds, replicas, rows, positions)

@@ -1,0 +1,296 @@
+"""What the operator makes of a model, and keeps so, on a real API server.
+
+The pods run nowhere: `tests.support.nodeless` says when one is Ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.access import ClusterAccess
+from speculative_operator.api.names import LABEL_MODEL_UID, LABEL_SERVING
+from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.nodeless import engine, fail, make_ready, nodeless_model, pods_of
+from tests.support.operator_process import OperatorProcess
+
+CHILDREN = ("ControllerRevision", "Deployment", "Service", "ServiceAccount", "ConfigMap")
+MODEL = "SpeculativeModel"
+
+
+@pytest.fixture(scope="session")
+def api(cluster: ClusterAccess) -> KubernetesApi:
+    """A raw client of the cluster under test."""
+    return KubernetesApi(cluster)
+
+
+@pytest.fixture
+def operator(cluster: ClusterAccess, namespace: str, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """An operator for the test's namespace, running."""
+    process = OperatorProcess(cluster, namespace, tmp_path)
+    process.start()
+    yield process
+    if process.process is not None:
+        process.stop()
+    assert "a fault of the operator" not in process.log()
+
+
+class Place:
+    """One model in one namespace, with what the tests ask about it."""
+
+    def __init__(self, api: KubernetesApi, namespace: str, name: str) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+
+    def read(self) -> Manifest:
+        found = self.api.get(MODEL, self.namespace, self.name)
+        assert found is not None
+        return found
+
+    def create(self, **sections: Any) -> Manifest:
+        return self.api.create(nodeless_model(self.name, **sections), self.namespace)
+
+    def edit(self, spec: dict[str, Any]) -> Manifest:
+        return self.api.merge(MODEL, self.namespace, self.name, {"spec": spec})
+
+    def children(self) -> dict[tuple[str, str], Manifest]:
+        selector = f"{LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        return {
+            (kind, child["metadata"]["name"]): child
+            for kind in CHILDREN
+            for child in self.api.all(kind, self.namespace, selector)
+        }
+
+    def child(self, kind: str) -> Manifest:
+        found = [child for (of, _), child in self.children().items() if of == kind]
+        assert len(found) == 1, f"{len(found)} of {kind}"
+        return found[0]
+
+    def pods(self, wanted: int, key: str = "") -> list[Manifest]:
+        """The pods once there are so many of them."""
+        until(
+            f"{wanted} pods of {self.name}",
+            lambda: len(pods_of(self.api, self.namespace, key)) == wanted or None,
+        )
+        return pods_of(self.api, self.namespace, key)
+
+    def wait(self, kind: str, status: str, reason: str | None = None) -> Manifest:
+        """The model once a condition is so for its newest generation; the condition."""
+
+        def holds(model: Manifest) -> bool:
+            found = condition(model, kind)
+            return (
+                found.get("status") == status
+                and reason in (None, found["reason"])
+                and found["observedGeneration"] == model["metadata"]["generation"]
+            )
+
+        words = f"{kind}={status} {reason or ''}"
+        model = self.api.wait(MODEL, self.namespace, self.name, holds, what=words)
+        return condition(model, kind)
+
+    def serve(self, wanted: int = 1) -> None:
+        """Makes all pods Ready, and waits until the model says so."""
+        with engine(self.name) as running:
+            for pod in self.pods(wanted):
+                make_ready(self.api, pod, running.address)
+            self.wait("Ready", "True")
+
+
+@pytest.fixture
+def qwen(api: KubernetesApi, namespace: str, operator: OperatorProcess) -> Place:
+    """A model called qwen, not created yet, in the operator's namespace."""
+    return Place(api, namespace, "qwen")
+
+
+def test_a_model_becomes_its_children(qwen: Place) -> None:
+    """One of each, all owned by the model so that they go with it."""
+    uid = qwen.create()["metadata"]["uid"]
+    qwen.wait("Accepted", "True")
+
+    children = qwen.children()
+
+    assert sorted(kind for kind, _ in children) == sorted((*CHILDREN, "ConfigMap"))
+    for child in children.values():
+        (owner,) = child["metadata"]["ownerReferences"]
+        assert (owner["uid"], owner["controller"]) == (uid, True)
+        assert "finalizers" not in child["metadata"]
+
+
+def test_the_users_object_stays_as_the_user_wrote_it(qwen: Place) -> None:
+    """No annotation, no finalizer, no defaults written back: a GitOps tool sees no difference."""
+    created = qwen.create()
+
+    qwen.wait("Accepted", "True")
+    qwen.serve()
+
+    model = qwen.read()
+    assert model["spec"] == created["spec"]
+    assert model["metadata"].get("annotations") == created["metadata"].get("annotations")
+    assert "finalizers" not in model["metadata"]
+    assert model["metadata"]["generation"] == 1
+
+
+def test_ready_needs_the_served_name_too(qwen: Place) -> None:
+    """A pod can pass its probe before the model is listed, or list another one."""
+    qwen.create()
+    (pod,) = qwen.pods(1)
+    with engine("another-model") as running:
+        make_ready(qwen.api, pod, running.address)
+        refused = qwen.wait("Ready", "False", "NameNotServed")
+        running.names = ("qwen",)
+        qwen.wait("Ready", "True", "Serving")
+
+    assert refused["message"] == f"pod {pod['metadata']['name']} does not list qwen"
+
+
+def test_an_engine_behind_an_api_key_counts_as_answering(qwen: Place) -> None:
+    """401 comes from a running server; the operator has no key and needs none."""
+    qwen.create()
+    (pod,) = qwen.pods(1)
+    with engine() as running:
+        running.status = 401
+        make_ready(qwen.api, pod, running.address)
+
+        qwen.wait("Ready", "True", "Serving")
+
+
+def test_ready_tells_why_an_engine_died(qwen: Place) -> None:
+    """The container's own last words, not the kubelet's back-off."""
+    qwen.create()
+    (pod,) = qwen.pods(1)
+    fail(qwen.api, pod, "OutOfMemoryError: HIP out of memory")
+
+    found = qwen.wait("Ready", "False", "ContainerFailed")
+
+    assert found["message"] == (
+        f"pod {pod['metadata']['name']}: container engine ended: Error, exit code 1: "
+        "OutOfMemoryError: HIP out of memory"
+    )
+
+
+@pytest.mark.parametrize("kind", [*CHILDREN])
+def test_a_deleted_child_comes_back_as_it_was(qwen: Place, kind: str) -> None:
+    """By the event of its deletion; a record comes back word for word."""
+    qwen.create()
+    qwen.wait("Accepted", "True")
+    qwen.pods(1)
+    before = qwen.children()
+    name = max(name for of, name in before if of == kind)
+    qwen.api.delete(kind, qwen.namespace, name)
+
+    def back() -> Manifest | None:
+        found = qwen.api.get(kind, qwen.namespace, name)
+        old = before[kind, name]["metadata"]["uid"]
+        return found if found and found["metadata"]["uid"] != old else None
+
+    restored = until(f"{kind} {name} is back", back)
+
+    for section in ("data", "revision", "automountServiceAccountToken"):
+        assert restored.get(section) == before[kind, name].get(section)
+    assert restored["metadata"]["labels"] == before[kind, name]["metadata"]["labels"]
+
+
+def test_edits_of_what_we_render_are_undone_and_others_entries_stay(qwen: Place) -> None:
+    """One owner a field: ours come back, the rest stays with whoever set it."""
+    qwen.create()
+    qwen.wait("Accepted", "True")
+    service, deployment = qwen.child("Service"), qwen.child("Deployment")
+    name = deployment["metadata"]["name"]
+    containers = [
+        {**container, "image": "somebody/else:1"}
+        for container in deployment["spec"]["template"]["spec"]["containers"]
+    ]
+    theirs = {"metadata": {"annotations": {"team": "search"}, "labels": {"cost": "42"}}}
+    template = {"spec": {"replicas": 5, "template": {"spec": {"containers": containers}}}}
+    qwen.api.merge("Deployment", qwen.namespace, name, {**theirs, **template})
+    qwen.api.merge(
+        "Service",
+        qwen.namespace,
+        service["metadata"]["name"],
+        {**theirs, "spec": {"selector": {LABEL_SERVING: "false", "extra": "yes"}}},
+    )
+
+    def undone() -> bool:
+        now, then = qwen.child("Deployment"), deployment
+        return (
+            now["spec"]["replicas"] == 1
+            and now["spec"]["template"] == then["spec"]["template"]
+            and qwen.child("Service")["spec"]["selector"][LABEL_SERVING] == "true"
+        )
+
+    until("both are undone", lambda: undone() or None)
+
+    for kind in ("Deployment", "Service"):
+        metadata = qwen.child(kind)["metadata"]
+        assert metadata["annotations"]["team"] == "search"
+        assert metadata["labels"]["cost"] == "42"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("Service", {"spec": {"ports": [{"port": 9}]}}),
+        ("ServiceAccount", {}),
+        ("ConfigMap", {"data": {"theirs": "1"}}),
+    ],
+)
+def test_a_foreign_object_of_a_needed_name_is_refused_and_left_alone(
+    qwen: Place, kind: str, body: dict[str, Any]
+) -> None:
+    """Taking it over would break whoever made it, and delete it with the model."""
+    name = "qwen-tuning" if kind == "ConfigMap" else "qwen"
+    api_version = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
+    theirs = qwen.api.create({**api_version, **body}, qwen.namespace)
+    qwen.create()
+
+    found = qwen.wait("Accepted", "False", "NameConflict")
+
+    assert found["message"] == (
+        f"not applying {kind} {qwen.namespace}/{name}: it belongs to nobody that this operator "
+        f"knows. Rename this model or remove that {kind}."
+    )
+    assert qwen.api.get(kind, qwen.namespace, name) == theirs
+    assert not qwen.api.all("Deployment", qwen.namespace)
+
+
+def test_scale_changes_the_pods_and_is_reported(qwen: Place) -> None:
+    """/scale of the model is what an autoscaler targets; the children's replicas are ours."""
+    qwen.create()
+    qwen.pods(1)
+    path = f"{qwen.api.path(MODEL, qwen.namespace, qwen.name)}/scale"
+
+    qwen.api.call("PATCH", path, {"spec": {"replicas": 3}}, "application/merge-patch+json")
+    qwen.serve(3)
+
+    scale = qwen.api.call("GET", path)
+    assert scale["spec"]["replicas"] == scale["status"]["replicas"] == 3
+    selected = qwen.api.all("Pod", qwen.namespace, scale["status"]["selector"])
+    assert len(selected) == 3
+
+
+def test_a_model_scaled_to_zero_says_so(qwen: Place) -> None:
+    """Nothing is wrong, and nothing serves."""
+    qwen.create(replicas=0)
+
+    qwen.wait("Ready", "False", "ScaledToZero")
+
+    assert qwen.child("Deployment")["spec"]["replicas"] == 0
+
+
+def test_a_model_deleted_while_no_operator_runs_is_gone(
+    qwen: Place, operator: OperatorProcess
+) -> None:
+    """Owner references do it: a finalizer would hang for ever."""
+    qwen.create()
+    qwen.wait("Accepted", "True")
+    operator.kill()
+
+    qwen.api.delete(MODEL, qwen.namespace, qwen.name)
+
+    until("the model is gone", lambda: not qwen.api.all(MODEL, qwen.namespace) or None, timeout=5)
+    until("its Deployment is gone", lambda: not qwen.api.all("Deployment", qwen.namespace) or None)

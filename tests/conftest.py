@@ -1,0 +1,49 @@
+"""Fixtures of the tests that need a Kubernetes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from local.access import ClusterAccess, ClusterAccessError, cluster_access
+from local.machine import NotRunningError
+from tests.support.kubectl import Kubectl
+
+RUN_LABEL = "speculation.dev/test-run"
+"""On every object that a test run makes outside a namespace of its own, and on those namespaces."""
+
+
+@pytest.fixture(scope="session")
+def run() -> str:
+    """Tells this run's objects from another's."""
+    return uuid.uuid4().hex[:8]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> ClusterAccess:
+    """The cluster under test; without one the test fails and says which command starts it."""
+    try:
+        return cluster_access()
+    except (ClusterAccessError, NotRunningError) as problem:
+        pytest.fail(str(problem), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def kubectl(cluster: ClusterAccess) -> Kubectl:
+    """The real kubectl against the cluster under test."""
+    return Kubectl(cluster)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl, run: str) -> Iterator[str]:
+    """A fresh namespace with this run's label, deleted with all in it afterwards."""
+    name = f"test-{run}-{uuid.uuid4().hex[:6]}"
+    labels = {RUN_LABEL: run}
+    manifest = {"apiVersion": "v1", "kind": "Namespace"}
+    kubectl(
+        "create", "-f", "-", objects=({**manifest, "metadata": {"name": name, "labels": labels}},)
+    )
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,53 @@
+"""The real helm, on this checkout's chart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local import binaries
+from local.access import ClusterAccess
+from tests.support.kubectl import Answer
+
+CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
+RELEASE = "speculative-operator"
+RELEASE_NAMESPACE = "speculative-system"
+
+Manifest = dict[str, Any]
+
+
+def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> Answer:
+    """One call, whatever comes of it."""
+    program = binaries.folder() / "helm"
+    assert program.exists(), "there is no helm: run: make setup"
+    finished = subprocess.run(
+        [program, *arguments, "--values=-"] if values is not None else [program, *arguments],
+        input=json.dumps(values) if values is not None else None,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return Answer(finished.returncode == 0, finished.stdout, finished.stderr)
+
+
+def on(access: ClusterAccess) -> tuple[str, str]:
+    """Helm's flags for the cluster under test."""
+    return f"--kubeconfig={access.kubeconfig}", f"--kube-context={access.context}"
+
+
+def render(**values: Any) -> Answer:
+    """The chart's manifests as text, or helm's complaint."""
+    return helm("template", RELEASE, str(CHART), f"--namespace={RELEASE_NAMESPACE}", values=values)
+
+
+def rendered(**values: Any) -> tuple[Manifest, ...]:
+    """The chart's manifests, which must be to be had."""
+    answer = render(**values)
+    assert answer.done, answer.complaint
+    return tuple(document for document in yaml.safe_load_all(answer.output) if document)

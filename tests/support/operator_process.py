@@ -1,0 +1,117 @@
+"""The operator as a process of its own against the cluster under test, for one namespace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from local.access import ClusterAccess
+from local.paths import CHECKOUT
+
+ENGINE_IMAGE = "example/engine:1"
+PLUGIN_IMAGE = "example/plugin:1"
+
+
+@dataclass
+class OperatorProcess:
+    """Starts, stops and kills one operator. Its Lease lies in the namespace that it looks at."""
+
+    access: ClusterAccess
+    namespace: str
+    folder: Path
+    engine_image: str = ENGINE_IMAGE
+    plugin_image: str = PLUGIN_IMAGE
+    port: int = field(default_factory=lambda: _free_port())
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its user agent and identity: tells its requests from others' in the audit log."""
+        return f"operator-of-{self.namespace}"
+
+    def start(self) -> None:
+        """Returns once it has been answered by the API server."""
+        self.starts += 1
+        self.process = subprocess.Popen(
+            [
+                sys.executable, "-m", "speculative_operator.main",
+                f"--kubeconfig={self._kubeconfig()}", f"--namespaces={self.namespace}",
+                f"--port={self.port}",
+            ],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(CHECKOUT / "operator"),
+                "SPM_ENGINE_IMAGE": self.engine_image,
+                "SPM_PLUGIN_IMAGE": self.plugin_image,
+                "SPM_LEASE_NAMESPACE": self.namespace,
+                "SPM_POD_NAME": f"{self.name}-{self.starts}",
+            },
+            stderr=(self.folder / f"operator-{self.starts}.log").open("wb"),
+        )  # fmt: skip
+        self._until_ready()
+
+    def stop(self) -> int:
+        """As the kubelet stops it; its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """As a machine dies."""
+        return self._end(signal.SIGKILL)
+
+    def log(self) -> str:
+        """What the process that was started last has written."""
+        return (self.folder / f"operator-{self.starts}.log").read_text()
+
+    def page(self, path: str) -> str:
+        """One of its own pages: /metrics, /readyz."""
+        url = f"http://127.0.0.1:{self.port}{path}"
+        with closing(urllib.request.urlopen(url, timeout=5)) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        status = self.process.wait(timeout=30)
+        self.process = None
+        return status
+
+    def _until_ready(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            assert self.process.poll() is None, f"the operator has ended:\n{self.log()}"
+            try:
+                self.page("/readyz")
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError(f"the operator is not ready:\n{self.log()}")
+
+    def _kubeconfig(self) -> Path:
+        """The cluster's, with the context under test as the current one."""
+        chosen = yaml.safe_load(self.access.kubeconfig.read_text())
+        chosen["current-context"] = self.access.context
+        file = self.folder / "kubeconfig"
+        file.write_text(yaml.safe_dump(chosen))
+        file.chmod(0o600)
+        return file
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port

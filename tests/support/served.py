@@ -1,0 +1,149 @@
+"""One model on the node as a test looks at it: status, pods, engines, Events, answers."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from local import kubectl, machine
+from tests.support.api import KubernetesApi, Manifest, is_true
+
+ASK = """
+import sys, urllib.request
+body = sys.argv[2].encode() if len(sys.argv) > 2 else None
+request = urllib.request.Request(sys.argv[1], body, {"content-type": "application/json"})
+print(urllib.request.urlopen(request, timeout=60).read().decode())
+"""
+
+CONTROL_PORT = 9406
+"""Of the simulated engine."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A SpeculativeModel that was applied."""
+
+    api: KubernetesApi
+    namespace: str
+    name: str
+
+    def resource(self) -> Manifest:
+        """The SpeculativeModel as it is now."""
+        found = self.api.get("SpeculativeModel", self.namespace, self.name)
+        assert found is not None, f"SpeculativeModel {self.name} is gone"
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Its status; {} while there is none."""
+        status: dict[str, Any] = self.resource().get("status", {})
+        return status
+
+    def wait(self, what: str, holds: Callable[[Manifest], bool], timeout: float = 60) -> Manifest:
+        """The resource once `holds`."""
+        return self.api.wait(
+            "SpeculativeModel", self.namespace, self.name, holds, what=what, timeout=timeout
+        )
+
+    def wait_ready(self, timeout: float = 240) -> Manifest:
+        """The resource once it is Ready for its newest spec, with nothing left to roll."""
+        return self.wait(
+            f"{self.name} is Ready",
+            lambda found: (
+                is_true(found, "Ready")
+                and not is_true(found, "Progressing")
+                and found["status"]["observedGeneration"] == found["metadata"]["generation"]
+            ),
+            timeout,
+        )
+
+    def change(self, change: dict[str, Any]) -> None:
+        """Merges into the spec, as the user."""
+        self.api.merge("SpeculativeModel", self.namespace, self.name, {"spec": change})
+
+    def pods(self) -> list[Manifest]:
+        """Its pods that are not being deleted, oldest first."""
+        uid = self.resource()["metadata"]["uid"]
+        found = self.api.all("Pod", self.namespace, f"speculation.dev/model-uid={uid}")
+        alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(alive, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+
+    def pod(self) -> Manifest:
+        """Its only pod."""
+        (pod,) = self.pods()
+        return pod
+
+    def address(self) -> str:
+        """Where its only pod's engine is reached."""
+        return str(self.pod()["status"]["podIP"])
+
+    def url(self) -> str:
+        """Its Service, by the cluster address."""
+        service = self.api.get("Service", self.namespace, self.name)
+        assert service is not None
+        return f"http://{service['spec']['clusterIP']}:{service['spec']['ports'][0]['port']}"
+
+    def schedule(self) -> str:
+        """The text of the schedule in the current revision's ConfigMap."""
+        key = self.status()["revisions"]["current"]
+        found = self.api.all("ConfigMap", self.namespace, f"speculation.dev/revision={key}")
+        (text,) = [
+            str(item["data"]["schedule.json"])
+            for item in found
+            if "schedule.json" in item.get("data", {})
+        ]
+        return text
+
+    def events(self) -> list[str]:
+        """Reasons of the Events on it, in no order."""
+        return [
+            str(event["reason"])
+            for event in self.api.all("Event", self.namespace)
+            if event["involvedObject"]["name"] == self.name
+            and event["involvedObject"]["kind"] == "SpeculativeModel"
+        ]
+
+    def ask_inside(self, path: str, body: object = None) -> dict[str, Any]:
+        """An answer of the Service by its cluster name, asked from within a pod."""
+        url = f"http://{self.name}.{self.namespace}.svc.cluster.local{path}"
+        words = [url] if body is None else [url, json.dumps(body)]
+        text = kubectl.run(
+            machine.require(),
+            "exec",
+            self.pod()["metadata"]["name"],
+            f"--namespace={self.namespace}",
+            "--container=engine",
+            "--",
+            "python3",
+            "-c",
+            ASK,
+            *words,
+        )
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+
+    def complete(self, prompt: str, tokens: int = 48) -> str:
+        """The greedy continuation of a prompt, through the Service."""
+        body = {"model": self.name, "prompt": prompt, "max_tokens": tokens, "temperature": 0}
+        return str(_send(f"{self.url()}/v1/completions", body)["choices"][0]["text"])
+
+    def world(self, **conditions: Any) -> None:
+        """Changes the simulated engine of its only pod."""
+        _send(f"http://{self.address()}:{CONTROL_PORT}/world", conditions, "PATCH")
+
+
+def apply(api: KubernetesApi, namespace: str, manifest: Manifest) -> Served:
+    """Applies a model as a user and returns the handle on it."""
+    api.apply(manifest, namespace)
+    return Served(api, namespace, manifest["metadata"]["name"])
+
+
+def _send(url: str, body: object, verb: str = "POST") -> dict[str, Any]:
+    request = urllib.request.Request(
+        url, json.dumps(body).encode(), {"content-type": "application/json"}, method=verb
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        found: dict[str, Any] = json.loads(answer.read())
+    return found
