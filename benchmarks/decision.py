@@ -1,0 +1,84 @@
+"""What a decision costs and how large a state is: `python -m benchmarks.decision`.
+
+A model with traffic at 1, 4, 16 and 64 requests in turn, every window with trials of all K: the
+most work that a window makes. Printed, not asserted.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import statistics
+import time
+
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.memory import STATE, Memory, to_data
+from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.window import Window
+
+WINDOWS = 200
+CELLS = (1, 4, 16, 64)
+
+
+def window(lengths: tuple[int, ...], chance: random.Random) -> Window:
+    """All K at all four batch sizes, with the noise of 40 steps each."""
+    rows, positions = {}, {}
+    for k in lengths:
+        for cell in CELLS:
+            mean = 9.2 + 0.4 * bool(k) + 0.1 * k + 0.05 * cell / 64 + chance.gauss(0, 0.02)
+            requests = 40.0 * cell
+            accepted = requests * sum(0.7**i for i in range(1, k + 1))
+            rows[RowKey(k, cell, Phase.DECODE)] = Counts(
+                steps=40,
+                seconds=0.4,
+                log_us=40 * mean,
+                log_us_sq=40 * (mean**2 + 0.01),
+                drafts=requests if k else 0,
+                draft_tokens=requests * k,
+                accepted=accepted,
+                generated=requests + accepted,
+                requests=requests,
+            )
+        for at in range(k):
+            drafted = 40.0 * sum(CELLS)
+            positions[Position(k, at)] = Proposed(drafted, drafted * 0.7 ** (at + 1))
+    return Window(seconds=5.0, rows=rows, positions=positions, trials_over=True)
+
+
+def measure(choices: tuple[int, ...]) -> None:
+    """Prints milliseconds a decision and bytes a state for so many choices."""
+    policy = Policy(
+        mode=TuningMode.AUTO,
+        method="eagle3",
+        choices=choices,
+        initial=choices[-1],
+        max_num_seqs=64,
+        fixed=((1, 64, choices[-1]),),
+    )
+    chance = random.Random(0)
+    windows = [window((0, *choices), chance) for _ in range(WINDOWS)]
+    state, spent = State(), []
+    for number, seen in enumerate(windows):
+        began = time.process_time()
+        state = decide(seen, state, policy, now=5.0 * number).state
+        spent.append(1000 * (time.process_time() - began))
+    size = len(to_data(Memory().with_state("key", state)).data[STATE])
+    print(
+        f"{len(choices):2} choices, {len(state.buckets)} buckets: "
+        f"{statistics.median(spent):.2f} ms a decision (most {max(spent):.2f}), "
+        f"state {size} bytes"
+    )
+
+
+def main() -> None:
+    """Prints machine and figures."""
+    print(f"{platform.machine()}, Python {platform.python_version()}")
+    measure((1, 2, 3, 5, 7))
+    measure(tuple(range(1, 17)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Spoils a page the way that `World.page` asks. Pure: text in, text out."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from local.simulated_engine.world import PageFault
+
+_COUNTER_LINE = re.compile(
+    r"^(?:vllm:spec_decode_|speculation_(?:step|draft|acc|gen|pos)).*\n", re.MULTILINE
+)
+_VALUE = re.compile(r"^((?:vllm|speculation)[^ \n{]*(?:\{.*\})?) \S+$", re.MULTILINE)
+
+
+class PageUnreachable(OSError):
+    """The page is not to be had."""
+
+
+def spoil_state(text: str, fault: PageFault) -> str:
+    """The plugin's JSON page under `fault`."""
+    match fault:
+        case PageFault.NONE | PageFault.RESET:
+            return text
+        case PageFault.UNREACHABLE:
+            raise PageUnreachable("a test made the page unreachable")
+        case PageFault.TRUNCATED:
+            return text[: len(text) // 2]
+        case PageFault.TWO_MODELS:
+            return text + text
+        case PageFault.VANISHED:
+            page = json.loads(text)
+            return json.dumps({name: page[name] for name in page if name not in _SUMS})
+        case PageFault.NAN:
+            page = json.loads(text)
+            first_sum = page["columns"].index("steps")
+            for row in page["rows"]:
+                row[first_sum:] = [float("nan")] * len(row[first_sum:])
+            return json.dumps(page)
+
+
+def spoil_metrics(text: str, fault: PageFault) -> str:
+    """A Prometheus page, vLLM's or the plugin's, under `fault`."""
+    match fault:
+        case PageFault.NONE | PageFault.RESET:
+            return text
+        case PageFault.UNREACHABLE:
+            raise PageUnreachable("a test made the page unreachable")
+        case PageFault.TRUNCATED:
+            return text[: len(text) // 2]
+        case PageFault.TWO_MODELS:
+            return text + re.sub(r'model_name="[^"]*"', 'model_name="another"', text)
+        case PageFault.VANISHED:
+            return _COUNTER_LINE.sub("", text)
+        case PageFault.NAN:
+            return _VALUE.sub(r"\1 NaN", text)
+
+
+_SUMS = ("rows", "positions")

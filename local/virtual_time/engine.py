@@ -1,0 +1,133 @@
+"""A simulated engine in virtual time.
+
+It has no task of its own. Whoever looks at it or changes something about it first plays it up to
+now, so that a minute of steps costs one call, and everything happens in the order of the clock.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from live_speculation.pages import state_json
+from live_speculation.reading import INTERVAL, ScheduleReader
+from local.simulated_engine.arguments import Arguments
+from local.simulated_engine.assembly import assemble
+from local.simulated_engine.draft import Draft
+from local.simulated_engine.engine import Engine, Request
+from local.simulated_engine.faults import PageUnreachable, spoil_state
+from local.simulated_engine.world import World
+
+SCHEDULE_FILE = "schedule.json"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A closed loop: `concurrency` clients, each sending the next request after its answer."""
+
+    concurrency: int
+    prompt_tokens: int = 128
+    max_tokens: int = 256
+    """On average: lengths are even between half of it and one and a half."""
+
+
+class VirtualEngine:
+    """One engine with the plugin, its schedule folder and its traffic.
+
+    Its time is in seconds of the loop; `epoch` is the Unix time of second 0.
+    """
+
+    def __init__(
+        self, arguments: Arguments, draft: Draft, folder: Path, *, epoch: float, seed: int
+    ) -> None:
+        self.draft = draft
+        self.folder = folder
+        self._arguments = arguments
+        self._epoch = epoch
+        self._traffic = Traffic(concurrency=0)
+        self._random = random.Random(seed)
+        self._now = 0.0
+        self._next_look = 0.0
+        self._ends: float | None = None
+        self._start()
+
+    @property
+    def world(self) -> World:
+        """The conditions in force."""
+        return self._engine.world
+
+    def page(self, now: float) -> str:
+        """The text of `/state`; PageUnreachable when a test made it so, or the engine is dead."""
+        self.play(now)
+        if self.world.crash:
+            raise PageUnreachable(f"the engine is dead: {self.world.crash}")
+        return spoil_state(state_json(self._live), self.world.page)
+
+    def change(self, now: float, **wanted: object) -> None:
+        """New conditions from `now` on, as `World.changed` takes them."""
+        self.play(now)
+        self._engine.change(wanted)
+
+    def send(self, now: float, traffic: Traffic) -> None:
+        """Other traffic from `now` on; requests that run are finished."""
+        self.play(now)
+        self._traffic = traffic
+        self._fill()
+
+    def restart(self, now: float) -> None:
+        """The process starts again: counters at zero, requests lost, the conditions those of the
+        table, the folder as it is."""
+        self.play(now)
+        self._start()
+        self._fill()
+
+    def write_schedule(self, now: float, text: str) -> None:
+        """The kubelet has put a new file into the folder."""
+        self.play(now)
+        (self.folder / SCHEDULE_FILE).write_text(text)
+
+    def play(self, until: float) -> None:
+        """All steps that end by `until`."""
+        while self._now < until:
+            if self._ends is None and not self._stands_still:
+                seconds = self._engine.begin(self._now)
+                self._ends = None if seconds is None else self._now + seconds
+            ends = until if self._ends is None or self._stands_still else self._ends
+            if self._next_look <= min(ends, until):
+                self._now = max(self._now, self._next_look)
+                self._reader.poll()
+                self._next_look += INTERVAL
+            elif ends > until or self._ends is None or self._stands_still:
+                self._now = until
+            else:
+                self._now = ends
+                self._ends = None
+                self._engine.complete(ends)
+                self._fill()
+
+    @property
+    def _stands_still(self) -> bool:
+        return self.world.hung or bool(self.world.crash)
+
+    def _start(self) -> None:
+        self._engine: Engine = assemble(
+            self._arguments,
+            self.draft,
+            plugin=True,
+            clock=lambda: self._now,
+            wall=lambda: self._epoch + self._now,
+        )
+        live = self._engine.live
+        assert live is not None
+        self._live = live
+        self._reader = ScheduleReader(self.folder / SCHEDULE_FILE, live)
+        self._next_look = self._now
+        self._ends = None
+
+    def _fill(self) -> None:
+        """Every client without a request sends one."""
+        running, waiting = self._engine.load()
+        for _ in range(self._traffic.concurrency - running - waiting):
+            length = max(1, round(self._traffic.max_tokens * self._random.uniform(0.5, 1.5)))
+            self._engine.submit(Request(self._traffic.prompt_tokens, length, self._now))

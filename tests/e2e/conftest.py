@@ -1,0 +1,95 @@
+"""The operator, installed by its chart on the local node, and namespaces to put models into."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from local import install, kubectl, machine
+from local.access import ClusterAccess
+from tests.conftest import RUN_LABEL
+from tests.support.api import KubernetesApi, Manifest, until
+
+DEPLOYMENT = "speculative-operator"
+
+
+class Operator:
+    """The installed operator, which a test may stop and kill."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+
+    def pods(self) -> list[Manifest]:
+        """Its pods, those that are ending included."""
+        return self._api.all("Pod", install.NAMESPACE, f"app.kubernetes.io/name={DEPLOYMENT}")
+
+    def log(self) -> str:
+        """What it wrote since its container started."""
+        return kubectl.run(
+            machine.require(),
+            "logs",
+            f"deployment/{DEPLOYMENT}",
+            f"--namespace={install.NAMESPACE}",
+        )
+
+    def kill(self) -> None:
+        """Deletes its pod without grace, and waits until another one is ready."""
+        before = {pod["metadata"]["uid"] for pod in self.pods()}
+        for pod in self.pods():
+            path = self._api.path("Pod", install.NAMESPACE, pod["metadata"]["name"])
+            self._api.call("DELETE", path, {"gracePeriodSeconds": 0})
+        until("another operator is ready", lambda: self._ready_besides(before), timeout=120)
+
+    def scale(self, replicas: int) -> None:
+        """Sets the number of its pods and waits until it is so."""
+        self._api.merge(
+            "Deployment", install.NAMESPACE, DEPLOYMENT, {"spec": {"replicas": replicas}}
+        )
+        if replicas:
+            until("the operator is ready", lambda: self._ready_besides(set()), timeout=120)
+        else:
+            until("the operator is gone", lambda: not self.pods(), timeout=120)
+
+    def _ready_besides(self, others: set[str]) -> bool:
+        return any(
+            status["type"] == "Ready" and status["status"] == "True"
+            for pod in self.pods()
+            if pod["metadata"]["uid"] not in others
+            for status in pod.get("status", {}).get("conditions", [])
+        )
+
+
+@pytest.fixture(scope="session")
+def api(cluster: ClusterAccess) -> KubernetesApi:
+    """A raw client of the cluster under test."""
+    if not cluster.is_local:
+        pytest.skip("only the local cluster has the images of this checkout")
+    return KubernetesApi(cluster)
+
+
+@pytest.fixture(scope="session")
+def operator(api: KubernetesApi) -> Operator:
+    """The operator of this checkout, installed by the chart."""
+    install.install()
+    return Operator(api)
+
+
+@pytest.fixture(scope="module")
+def place(api: KubernetesApi, run: str) -> Iterator[str]:
+    """A namespace for the tests of one module, under enforced restricted pod security."""
+    name = f"e2e-{run}-{uuid.uuid4().hex[:4]}"
+    labels = {RUN_LABEL: run, "pod-security.kubernetes.io/enforce": "restricted"}
+    api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": labels},
+        }
+    )
+    yield name
+    for model in api.all("SpeculativeModel", name):
+        api.delete("SpeculativeModel", name, model["metadata"]["name"])
+    until("the pods are gone", lambda: not api.all("Pod", name), timeout=120)
+    api.delete("Namespace", None, name)

@@ -1,0 +1,154 @@
+"""The product on the real node with engines that behave like the study's rows, in real time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from local.simulated_engine.assembly import choose_group
+from tests.e2e.conftest import Operator
+from tests.support import models
+from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.served import Served, apply
+from tests.support.traffic import traffic
+
+CLIENTS = 4
+TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
+
+
+@pytest.fixture(scope="module")
+def simulated(api: KubernetesApi, place: str, operator: Operator) -> Served:
+    """A model whose engine plays one measured group."""
+    del operator
+    manifest = models.simulated_model("simulated", target=TARGET, method=METHOD, workload=WORKLOAD)
+    served = apply(api, place, manifest)
+    served.wait_ready()
+    return served
+
+
+def test_a_measured_group_ends_at_the_best_live_length(simulated: Served) -> None:
+    """Within 3% of the best arm's noise-free goodput, found on live traffic alone."""
+    group = choose_group(TARGET, METHOD, WORKLOAD)
+    goodput = {arm.length: (1 + sum(arm.acceptance)) / arm.cost for arm in group.arms}
+    near_best = {k for k, value in goodput.items() if value >= 0.97 * max(goodput.values())}
+
+    with traffic(simulated.url(), simulated.name, CLIENTS) as report:
+        found = simulated.wait(
+            f"K is one of {sorted(near_best)} and measured to be the best",
+            lambda found: (
+                found["status"].get("proposalLength") in near_best
+                and condition(found, "Tuned").get("reason") == "BestMeasured"
+            ),
+            timeout=120,
+        )
+
+    print(f"\nK={found['status']['proposalLength']}, best within 3%: {sorted(near_best)}")
+    assert report.failed == 0, report.failures
+
+
+def test_a_collapse_of_acceptance_leads_off_and_its_recovery_back_on(simulated: Served) -> None:
+    """A stale draft, mended later: no latch."""
+    with traffic(simulated.url(), simulated.name, CLIENTS) as report:
+        simulated.wait("evidence is there", _mode("Speculative"), timeout=60)
+        simulated.world(acceptance=0.02)
+        fallen = simulated.wait("it falls back", _mode("Fallback"), timeout=120)
+        simulated.world(acceptance=1.0)
+        simulated.wait("speculation is back", _mode("Speculative"), timeout=120)
+
+    assert condition(fallen, "SpeculationHealthy")["status"] == "False"
+    assert report.failed == 0, report.failures
+    until(
+        "Events tell of both",
+        lambda: {"FellBack", "SpeculationResumed"} <= set(simulated.events()),
+        timeout=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("truncated", "MetricsInvalid"),
+        ("nan", "MetricsInvalid"),
+        ("two-models", "MetricsInvalid"),
+        ("unreachable", "MetricsUnreachable"),
+    ],
+)
+def test_pages_that_cannot_be_trusted_change_nothing_and_are_named(
+    simulated: Served, fault: str, reason: str
+) -> None:
+    """No evidence is not zero: acceptance of nothing would read as a dead draft."""
+    with traffic(simulated.url(), simulated.name, CLIENTS):
+        before = simulated.wait("it speculates", _mode("Speculative"), timeout=60)
+        simulated.world(page=fault)
+        found = simulated.wait(
+            f"Tuned says {reason}",
+            lambda found: condition(found, "Tuned").get("reason") == reason,
+            timeout=60,
+        )
+        simulated.world(page="none")
+        simulated.wait(
+            "the pages are read again",
+            lambda found: condition(found, "Tuned").get("reason") != reason,
+            timeout=60,
+        )
+
+    assert found["status"]["schedule"] == before["status"]["schedule"]
+    assert found["status"]["mode"] == "Speculative"
+
+
+def test_counters_that_start_at_zero_again_are_no_evidence(simulated: Served) -> None:
+    """An engine core that was replaced would else read as negative drafts."""
+    with traffic(simulated.url(), simulated.name, CLIENTS):
+        before = simulated.wait("it speculates", _mode("Speculative"), timeout=60)
+        measured = before["status"]["evidence"]["measuredAt"]
+        simulated.world(page="reset")
+        found = simulated.wait(
+            "evidence after the reset",
+            lambda found: found["status"]["evidence"]["measuredAt"] > measured,
+            timeout=120,
+        )
+
+    assert found["status"]["mode"] == "Speculative"
+    assert 0 < float(found["status"]["evidence"]["acceptance"]) <= 1
+
+
+def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_length(
+    simulated: Served, operator: Operator
+) -> None:
+    """Pods serve without the operator; what was learned is in the cluster."""
+    with traffic(simulated.url(), simulated.name, CLIENTS) as report:
+        simulated.wait("it speculates", _mode("Speculative"), timeout=60)
+        pod, length = simulated.pod(), simulated.status()["proposalLength"]
+        operator.kill()
+        after = simulated.pod()
+        schedule_length = simulated.status()["proposalLength"]
+
+    assert after["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert after["status"]["containerStatuses"] == pod["status"]["containerStatuses"]
+    assert schedule_length == length
+    assert report.failed == 0, report.failures
+
+
+def test_a_model_deleted_while_the_operator_is_down_is_gone(
+    simulated: Served, operator: Operator
+) -> None:
+    """No finalizer: deletion needs nobody of ours."""
+    namespace = simulated.namespace
+    operator.scale(0)
+    try:
+        simulated.api.delete("SpeculativeModel", namespace, simulated.name)
+        until(
+            "model and pods are gone",
+            lambda: (
+                not simulated.api.all("SpeculativeModel", namespace)
+                and not simulated.api.all("Pod", namespace)
+            ),
+            timeout=60,
+        )
+    finally:
+        operator.scale(1)
+
+
+def _mode(wanted: str) -> Callable[[Manifest], bool]:
+    return lambda found: bool(found.get("status", {}).get("mode") == wanted)

@@ -1,0 +1,163 @@
+"""The main job on a real vLLM: serve, settle on the best K, fall back, come back.
+
+One model goes through all of it, since a real engine takes about a minute to start.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from local import model_volume
+from local.paths import CHECKOUT
+from speculative_operator.tuning.memory import from_data
+from tests.e2e.conftest import Operator
+from tests.support import models
+from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.goodput import goodput, page
+from tests.support.served import Served, apply
+from tests.support.traffic import traffic
+
+pytestmark = pytest.mark.timeout(420)
+
+Holds = Callable[[Manifest], bool]
+
+CLIENTS = 4
+WINDOW_SECONDS = 5.0
+PROMPTS = ("the quick brown fox", "zero one two three", "def main(argv):", "an operator watches")
+
+
+@pytest.fixture(scope="module")
+def claim(api: KubernetesApi, place: str, operator: Operator) -> str:
+    """A namespace with a claim to the tiny models."""
+    del operator
+    for manifest in model_volume.manifests(place):
+        api.apply(manifest, place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def tiny(api: KubernetesApi, claim: str) -> Served:
+    """The local example as a user applies it, started at K=4 with the noisy draft."""
+    example = yaml.safe_load((CHECKOUT / "examples" / "local.yaml").read_text())
+    return apply(api, claim, example)
+
+
+@pytest.fixture(scope="module")
+def plain(api: KubernetesApi, claim: str) -> Served:
+    """The same target without speculation."""
+    return apply(api, claim, models.vllm_model("plain", models.speculation("none")))
+
+
+def test_the_local_example_becomes_pods_on_gpus_and_answers_by_its_cluster_name(
+    tiny: Served, plain: Served
+) -> None:
+    """The first thing that a user does; in-cluster clients know only the name."""
+    plain.status()
+    tiny.wait_ready()
+    limits = tiny.pod()["spec"]["containers"][0]["resources"]["limits"]
+
+    answer = tiny.ask_inside(
+        "/v1/completions", {"model": tiny.name, "prompt": PROMPTS[0], "max_tokens": 8}
+    )
+
+    assert limits["amd.com/gpu"] == "1"
+    assert answer["usage"]["completion_tokens"] == 8
+    assert [name["id"] for name in tiny.ask_inside("/v1/models")["data"]] == [tiny.name]
+
+
+def test_greedy_output_with_speculation_is_that_without(tiny: Served, plain: Served) -> None:
+    """The target model alone decides the output: float32, one request at a time."""
+    tiny.wait_ready()
+    plain.wait_ready()
+
+    speculative = [tiny.complete(prompt) for prompt in PROMPTS]
+    autoregressive = [plain.complete(prompt) for prompt in PROMPTS]
+
+    assert speculative == autoregressive
+    assert plain.status()["mode"] == "Autoregressive"
+    plain.api.delete("SpeculativeModel", plain.namespace, plain.name)
+
+
+def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> None:
+    """At K=4 the noisy draft costs more than it brings; the best K is 1 or 2, without a restart."""
+    tiny.wait_ready()
+    pod = tiny.pod()["metadata"]["uid"]
+    first = page(tiny.address())
+
+    with traffic(tiny.url(), tiny.name, CLIENTS) as report:
+        tiny.wait("K is 1 or 2", _length_in({1, 2}), timeout=120)
+        lengths = _lengths_during(tiny, 10 * WINDOW_SECONDS)
+
+    print("\ngoodput by K, tokens/s ± standard error (timed steps):")
+    for found in goodput(first, page(tiny.address())):
+        print(f"  {found}")
+    assert lengths <= {1, 2}
+    assert tiny.pod()["metadata"]["uid"] == pod
+    assert tiny.pod()["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert report.failed == 0, report.failures
+    assert "ProposalLengthChanged" in tiny.events()
+
+
+def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
+    tiny: Served,
+) -> None:
+    """Acceptance 0 is pure cost; status and an Event say why speculation is off."""
+    tiny.change({"speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/draft-diff"}}})
+    tiny.wait_ready()
+
+    with traffic(tiny.url(), tiny.name, CLIENTS) as report:
+        found = tiny.wait(
+            "it falls back", lambda found: found["status"].get("mode") == "Fallback", timeout=120
+        )
+
+    healthy = condition(found, "SpeculationHealthy")
+    (change,) = [item for item in found["status"]["decisions"] if item["after"] == 0]
+    print(f"\n{change['reason']}: {change['message']}")
+    assert healthy["status"] == "False"
+    assert healthy["reason"] == "NoAcceptance"
+    assert _windows_until_fallback(tiny) <= 4
+    assert report.failed == 0, report.failures
+    until("an Event tells of it", lambda: "FellBack" in tiny.events(), timeout=10)
+
+
+def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
+    """The user mends the draft; the new engine starts from its initial K and stays above 0."""
+    tiny.change({"speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/draft-same"}}})
+    tiny.wait_ready()
+
+    with traffic(tiny.url(), tiny.name, CLIENTS) as report:
+        found = tiny.wait("acceptance is near 1", _accepted_above(0.9), timeout=120)
+
+    assert found["status"]["mode"] == "Speculative"
+    assert found["status"]["proposalLength"] > 0
+    assert report.failed == 0, report.failures
+
+
+def _length_in(wanted: set[int]) -> Holds:
+    return lambda found: found.get("status", {}).get("proposalLength") in wanted
+
+
+def _accepted_above(least: float) -> Holds:
+    return lambda found: float(found["status"].get("evidence", {}).get("acceptance", 0)) > least
+
+
+def _lengths_during(model: Served, seconds: float) -> set[int]:
+    seen = set()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        seen.add(int(model.status()["proposalLength"]))
+        time.sleep(1)
+    return seen
+
+
+def _windows_until_fallback(model: Served) -> int:
+    """Windows with evidence of this revision until the first change to 0, from the memory."""
+    key = model.status()["revisions"]["current"]
+    memory = model.api.get("ConfigMap", model.namespace, f"{model.name}-tuning")
+    assert memory is not None
+    state = from_data(memory.get("data", {}), {}).revisions[key]
+    return next(change.window for change in state.changes if change.after == 0)

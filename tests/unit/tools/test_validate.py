@@ -1,0 +1,48 @@
+"""The check of rendered manifests finds what the API server would refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools.validate import complaint, manifests
+
+
+def a_service(**spec: Any) -> dict[str, Any]:
+    port = {"name": "http", "port": 80}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "qwen"},
+        "spec": {"ports": [port], **spec},
+    }
+
+
+def test_a_sound_manifest_has_no_complaint() -> None:
+    """Otherwise every other finding would drown."""
+    assert complaint(a_service(type="ClusterIP")) is None
+
+
+def test_a_misspelt_field_is_found() -> None:
+    """The API server only warns of one, and leaves it out."""
+    found = complaint(a_service(selctor={"app": "qwen"}))
+
+    assert found is not None
+    assert "Service qwen" in found
+    assert "selctor" in found
+
+
+def test_a_kind_that_kubernetes_does_not_know_is_found() -> None:
+    """A typing error in a version is one of the commonest."""
+    found = complaint({**a_service(), "apiVersion": "v2"})
+
+    assert found == "Service v2 is unknown to Kubernetes 1.37"
+
+
+def test_objects_of_our_own_kind_are_left_to_the_api_server() -> None:
+    """Their schema is the CRD, which the tests on a real API server hold."""
+    assert complaint({"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel"}) is None
+
+
+def test_empty_documents_are_no_manifests() -> None:
+    """Helm leaves some where a template rendered to nothing."""
+    assert list(manifests("---\n---\nkind: Service\n---\n")) == [{"kind": "Service"}]

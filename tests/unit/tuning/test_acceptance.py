@@ -1,0 +1,137 @@
+"""E(K) from rows of counters: own, cut off, carried on; and when old rows are dropped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.tuning.acceptance import Acceptance, Row, window_rows
+from speculative_operator.tuning.page import Phase, RowKey
+from speculative_operator.tuning.window import Window
+from tests.support.windows import NOISY, Traffic
+
+
+def known(steps: dict[int, int], acceptance: tuple[float, ...] = NOISY) -> Acceptance:
+    """What one window with so many steps at each K teaches."""
+    return Acceptance().after(Traffic(acceptance).window(steps))
+
+
+def length(acceptance: Acceptance, k: int) -> float:
+    """E(K)."""
+    estimate = acceptance.length(k)
+    assert estimate is not None
+    return math.exp(estimate.mean)
+
+
+def test_e_is_one_and_the_sum_of_the_chances_of_each_position() -> None:
+    assert length(known({4: 500}), 4) == pytest.approx(1 + sum(NOISY), rel=1e-3)
+
+
+def test_without_drafts_e_is_exactly_one() -> None:
+    """At K=0 a request gets the target's own token and nothing else."""
+    estimate = Acceptance().length(0)
+
+    assert estimate == (0.0, 0.0)
+
+
+def test_of_a_length_nobody_knows_nothing_is_said() -> None:
+    assert Acceptance().length(3) is None
+
+
+def test_a_smaller_length_is_read_from_a_larger_ones_positions() -> None:
+    """Counters taken at a large K give p_1 … p_K, so E of every smaller one."""
+    assert length(known({4: 500}), 2) == pytest.approx(1 + sum(NOISY[:2]), rel=1e-3)
+
+
+def test_a_larger_length_is_carried_on_with_growing_doubt() -> None:
+    acceptance = known({2: 500})
+    near, far = acceptance.length(3), acceptance.length(4)
+
+    assert near is not None
+    assert far is not None
+    assert far.variance > near.variance
+    assert length(acceptance, 4) > length(acceptance, 3) > length(acceptance, 2)
+
+
+def test_an_own_row_outweighs_one_cut_off() -> None:
+    """Block drafters accept less at the same position when K is larger."""
+    both = {
+        RowKey(2, 4, Phase.DECODE): Traffic((0.7, 0.5)).row(2, 500),
+        RowKey(4, 4, Phase.DECODE): Traffic().row(4, 500),
+    }
+    window = Window(
+        seconds=5.0,
+        rows=both,
+        positions={
+            **Traffic().window({4: 500}).positions,
+            **Traffic((0.7, 0.5)).window({2: 500}).positions,
+        },
+    )
+
+    assert length(Acceptance().after(window), 2) == pytest.approx(2.2, rel=0.03)
+
+
+def test_few_drafts_are_less_sure_than_many() -> None:
+    few, many = known({4: 13}).length(4), known({4: 1300}).length(4)
+
+    assert few is not None
+    assert many is not None
+    assert few.variance > 10 * many.variance
+
+
+def test_no_acceptance_in_a_few_drafts_is_not_certainty() -> None:
+    """A variance of zero would let ten unlucky drafts decide."""
+    estimate = known({4: 3}, (0.0, 0.0, 0.0, 0.0)).length(4)
+
+    assert estimate is not None
+    assert math.sqrt(estimate.variance) > 0.03
+
+
+def test_requests_without_a_draft_count_in_e() -> None:
+    """n-gram drafts only where it finds a match: E is tokens a request and step, not a draft."""
+    row = replace(Row(requests=1000.0, drafts=250.0, accepted=(200.0, 150.0)))
+
+    assert row.brought == pytest.approx(0.35)
+    assert row.positions == (0.8, 0.6)
+
+
+def test_old_windows_fade() -> None:
+    acceptance = known({4: 500}, (0.5, 0.3, 0.2, 0.1))
+    for _ in range(30):
+        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 500}))
+
+    assert length(acceptance, 4) == pytest.approx(2.13, rel=0.005)
+
+
+def test_one_window_that_contradicts_is_held_out() -> None:
+    acceptance = known({4: 500})
+
+    after = acceptance.after(Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500}))
+
+    assert after.rows == acceptance.rows
+    assert after.surprise == -1
+
+
+def test_the_second_one_in_the_same_direction_drops_all_older_rows() -> None:
+    """A change of traffic concerns every K, so what was known of the others goes too."""
+    acceptance = known({4: 500, 2: 100})
+    collapsed = Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500})
+
+    after = acceptance.after(collapsed).after(collapsed)
+
+    assert after.rows.keys() == {4}
+    assert length(after, 4) == pytest.approx(1.25, rel=1e-3)
+
+
+def test_a_contradiction_each_way_changes_nothing() -> None:
+    acceptance = known({4: 500})
+    low = Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500})
+    high = Traffic((0.95, 0.9, 0.85, 0.8)).window({4: 500})
+
+    assert acceptance.after(low).after(high).after(low).rows == acceptance.rows
+
+
+def test_a_window_at_k_0_teaches_nothing_of_acceptance() -> None:
+    assert window_rows(Traffic().window({0: 500})) == {}

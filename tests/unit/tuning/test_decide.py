@@ -1,0 +1,422 @@
+"""Decision sequences: what the tuner does window by window, without noise."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
+from speculative_operator.tuning.schedule import length_at
+from speculative_operator.tuning.window import Window
+from tests.support.windows import STEP_MS, Traffic, a_policy, course, first, lengths
+
+GOOD = (0.97, 0.95, 0.93, 0.91)
+"""A draft with which K=4 is best at these step times."""
+
+DEAD = (0.0, 0.0, 0.0, 0.0)
+DEAR = {0: 9.6, 1: 40.0, 2: 44.0, 3: 48.0, 4: 52.0}
+"""Switching speculation on costs so much that no K pays, however sound the draft."""
+
+SECONDS = 5.0
+
+
+def looking(decision: Decision) -> tuple[int, ...]:
+    """The K that a decision has tried at batch 4; () while no look goes on."""
+    look = decision.state.look
+    if look is None or look.over:
+        return ()
+    return next((t.arms for t in look.trials if t.batch[0] <= 4 <= t.batch[1]), ())
+
+
+# What is played before anything is known.
+
+
+def test_a_new_revision_starts_at_its_initial_length_and_looks_at_all_others() -> None:
+    """Not at 1: the price of switching speculation on can hide what a longer proposal brings."""
+    decision = first(a_policy(initial=3))
+
+    assert decision.table == ((1, 64, 3),)
+    assert looking(decision) == (0, 1, 2, 4)
+
+
+def test_without_evidence_nothing_changes() -> None:
+    """However often it is asked."""
+    policy = a_policy()
+    decision = first(policy)
+    for now in range(100):
+        again = decide(None, decision.state, policy, now=float(now))
+        assert again == decision
+
+
+def test_a_window_without_trials_changes_nothing() -> None:
+    """What the other K cost was not seen; acceptance alone never decides."""
+    policy = a_policy(trial_share=0.0)
+    played = course(policy, [Traffic()] * 40)
+
+    assert set(lengths(played)) == {4}
+    assert all(not decision.trials for decision in played)
+
+
+# The best measured goodput.
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "step_ms", "ends_at"),
+    [
+        ((0.61, 0.38, 0.21, 0.14), STEP_MS, 2),
+        (GOOD, STEP_MS, 4),
+        ((0.5, 0.1, 0.02, 0.01), STEP_MS, 1),
+        (GOOD, DEAR, 0),
+        ((0.11, 0.01, 0.0, 0.0), STEP_MS, 0),
+    ],
+)
+def test_it_ends_at_the_highest_goodput(
+    acceptance: tuple[float, ...], step_ms: dict[int, float], ends_at: int
+) -> None:
+    """E(K)/T(K) decides, K=0 is one of the arms."""
+    played = course(a_policy(), [Traffic(acceptance, step_ms)] * 12)
+
+    assert lengths(played)[-1] == ends_at
+
+
+def test_a_change_takes_two_windows() -> None:
+    """One window can be an outlier."""
+    played = course(a_policy(), [Traffic()] * 6)
+
+    assert lengths(played) == [4, 2, 2, 2, 2, 2]
+    (change,) = played[1].changes
+    assert (change.before, change.after, change.low, change.high) == (4, 2, 3, 4)
+    assert change.reason is EventReason.PROPOSAL_LENGTH_CHANGED
+    assert change.gain == pytest.approx(0.31, abs=0.05)
+
+
+def test_two_windows_that_ask_for_different_lengths_change_nothing() -> None:
+    policy = a_policy(trial_share=0.5)
+    liked, disliked = Traffic(GOOD), Traffic((0.5, 0.1, 0.02, 0.01))
+    played = course(policy, [liked, disliked, liked, disliked, liked])
+
+    assert set(lengths(played)) == {4}
+
+
+def test_what_goodput_did_after_a_decision_is_written_next_to_it() -> None:
+    played = course(a_policy(), [Traffic()] * 5)
+
+    assert played[1].state.changes[0].outcome is None
+    outcome = played[4].state.changes[0].outcome
+    assert outcome is not None
+    assert "+" in outcome
+
+
+def test_a_tie_goes_to_the_smaller_length() -> None:
+    """K=1 and K=2 within 1%: shorter proposals disturb other requests less."""
+    even = {0: 9.6, 1: 10.0, 2: 10.0 * 1.99 / 1.61 * 0.995, 3: 19.5, 4: 23.0}
+    played = course(a_policy(), [Traffic(step_ms=even)] * 12)
+
+    assert lengths(played)[-1] == 1
+
+
+def test_a_gain_within_one_percent_is_no_reason_to_change() -> None:
+    step_ms = {**STEP_MS, 3: 23.0 * 2.2 / 2.34 / 1.005, 2: 30.0, 1: 30.0}
+    played = course(a_policy(minimum_gain=0.0), [Traffic(step_ms=step_ms)] * 20)
+
+    assert set(lengths(played)) == {4}
+
+
+def test_speculation_must_beat_plain_decoding_by_the_minimum_gain() -> None:
+    """K=1 gives 3% more than K=0: not worth it at 5%, worth it at 0."""
+    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.03, 2: 40.0, 3: 40.0, 4: 40.0}
+    traffic = [Traffic(step_ms=step_ms)] * 20
+
+    assert lengths(course(a_policy(minimum_gain=0.10), traffic))[-1] == 0
+    assert lengths(course(a_policy(minimum_gain=0.0), traffic))[-1] == 1
+
+
+def test_once_on_speculation_stays_on_a_little_below_the_minimum_gain() -> None:
+    """Or a gain of about that size would switch it off and on for ever."""
+    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.04, 2: 40.0, 3: 40.0, 4: 40.0}
+    traffic = [Traffic(step_ms=step_ms)] * 20
+
+    assert lengths(course(a_policy(initial=1), traffic))[-1] == 1
+    assert lengths(course(a_policy(initial=0), traffic))[-1] == 0
+
+
+def test_each_batch_size_gets_its_own_length() -> None:
+    """Verification is nearly free at batch 1 and dear at 32."""
+    cheap = {0: 9.6, 1: 10.0, 2: 10.4, 3: 10.8, 4: 11.2}
+    policy = a_policy()
+    low = course(policy, [Traffic(step_ms=cheap, batch=2)] * 8)
+    both = course(policy, [Traffic(step_ms=DEAR, batch=32)] * 12, start=low[-1])
+
+    assert length_at(both[-1].table, 2) == 4
+    assert length_at(both[-1].table, 32) == 0
+
+
+def test_batch_sizes_that_were_never_seen_take_the_nearest_length() -> None:
+    played = course(a_policy(), [Traffic()] * 6)
+
+    assert played[-1].table == ((1, 64, 2),)
+
+
+# Looks.
+
+
+def test_looks_back_off_while_nothing_changes() -> None:
+    """4, 8, 16, then always 32 windows: never for ever."""
+    played = course(a_policy(), [Traffic(GOOD)] * 150)
+    opened = [n for n, d in enumerate(played, 1) if d.state.looks > (played[n - 2].state.looks)]
+    gaps = [after - before for before, after in itertools.pairwise(opened)]
+
+    assert lengths(played)[-1] == 4
+    assert gaps == sorted(gaps)
+    assert gaps[-2:] == [33, 33]
+
+
+def test_at_k_0_it_looks_back_at_speculation() -> None:
+    """At K=0 nothing is seen of drafts, so only a look can find out that they pay again."""
+    off = course(a_policy(), [Traffic(GOOD, DEAR)] * 30)
+    assert lengths(off)[-1] == 0
+
+    back = course(a_policy(), [Traffic(GOOD)] * 40, start=off[-1])
+    assert lengths(back)[-1] == 4
+
+
+def test_a_look_that_the_user_asks_for_begins_at_once() -> None:
+    policy = a_policy()
+    settled = course(policy, [Traffic(GOOD)] * 20)[-1]
+    assert looking(settled) == ()
+
+    asked = decide(None, settled.state, policy, now=200.0, asked="2026-01-01")
+    assert looking(asked) == (0, 1, 2, 3)
+    again = decide(None, asked.state, policy, now=201.0, asked="2026-01-01")
+    assert again.state.looks == asked.state.looks
+
+
+def test_trials_take_no_more_than_their_share() -> None:
+    policy = a_policy(trial_share=0.03)
+
+    for decision in course(policy, [Traffic()] * 60):
+        assert all(trial.share <= 0.03 for trial in decision.trials)
+
+
+# The user's bounds and modes.
+
+
+def test_equal_bounds_pin_the_length_at_once() -> None:
+    """It is the user's command and needs no evidence; nothing else is tried."""
+    policy = a_policy()
+    tuned = course(policy, [Traffic()] * 6)[-1]
+
+    pinned = decide(None, tuned.state, replace(policy, low=3, high=3), now=40.0)
+
+    assert pinned.table == ((1, 64, 3),)
+    assert pinned.trials == ()
+    assert pinned.tuned.reason is Reason.PINNED
+    assert pinned.changes[0].gain is None
+
+
+def test_a_minimum_above_zero_forbids_falling_back() -> None:
+    """Neither cost nor a dead draft leads below it; the alarm is raised all the same."""
+    policy = a_policy(low=2)
+    played = course(policy, [Traffic(DEAD, DEAR)] * 30)
+
+    assert min(lengths(played)) == 2
+    assert all(0 not in trial.arms for decision in played for trial in decision.trials)
+    assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
+
+
+def test_bounds_that_move_move_the_length() -> None:
+    policy = a_policy()
+    tuned = course(policy, [Traffic()] * 6)[-1]
+
+    bounded = decide(None, tuned.state, replace(policy, high=1), now=40.0)
+
+    assert lengths([bounded]) == [1]
+
+
+def test_recommend_decides_the_same_and_plays_nothing() -> None:
+    policy = a_policy(mode=TuningMode.RECOMMEND)
+    played = course(policy, [Traffic()] * 30)
+
+    assert set(lengths(played)) == {4}
+    advice = [change for decision in played for change in decision.changes]
+    assert [(change.after, change.advised) for change in advice] == [(2, True)]
+    assert played[-1].tuned.reason is Reason.RECOMMENDATION
+    assert {notice.reason for decision in played for notice in decision.notices} == {
+        EventReason.RECOMMENDED
+    }
+
+
+def test_off_plays_the_fixed_table_and_tries_nothing() -> None:
+    policy = a_policy(mode=TuningMode.OFF, fixed=((1, 8, 4), (9, 64, 1)))
+    played = course(policy, [Traffic()] * 10)
+
+    assert {decision.table for decision in played} == {policy.fixed}
+    assert all(not decision.trials for decision in played)
+    assert played[-1].state.evidence is not None
+
+
+def test_auto_after_off_goes_on_with_what_it_knew() -> None:
+    policy = a_policy()
+    tuned = course(policy, [Traffic()] * 6)[-1]
+    off = decide(None, tuned.state, replace(policy, mode=TuningMode.OFF), now=40.0)
+
+    assert decide(None, off.state, policy, now=50.0).table == tuned.table
+
+
+def test_method_none_has_nothing_to_tune() -> None:
+    policy = a_policy(method="none", choices=(), initial=0)
+
+    decision = first(policy)
+
+    assert decision.tuned.reason is Reason.NOTHING_TO_TUNE
+    assert decision.trials == ()
+
+
+# Faults.
+
+
+def test_an_unrelated_draft_is_left_within_four_windows() -> None:
+    """Acceptance 0: the alarm, and K=0 because its goodput was measured to be higher."""
+    played = course(a_policy(), [Traffic(DEAD)] * 4)
+
+    assert lengths(played)[-1] == 0
+    assert played[-1].healthy.status is ConditionStatus.FALSE
+    assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
+    reasons = [notice.reason for decision in played for notice in decision.notices]
+    assert EventReason.SPECULATION_FAULTY in reasons
+    assert EventReason.FELL_BACK in reasons
+
+
+def test_one_weak_window_is_no_fault() -> None:
+    played = course(a_policy(), [Traffic(GOOD)] * 6 + [Traffic(DEAD)] + [Traffic(GOOD)] * 6)
+
+    assert set(lengths(played)) == {4}
+    assert all(decision.state.fault is None for decision in played)
+
+
+def test_a_dead_draft_stays_on_where_plain_decoding_was_not_measured_better() -> None:
+    """Without trials K=0 is unknown: the alarm is all there is."""
+    played = course(a_policy(trial_share=0.0), [Traffic(DEAD)] * 10)
+
+    assert set(lengths(played)) == {4}
+    assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
+
+
+def test_a_faulty_draft_is_probed_at_the_smallest_length_and_ever_less() -> None:
+    played = course(a_policy(), [Traffic(DEAD)] * 120)
+    probes = [n for n in range(5, 120) if played[n].state.looks > played[n - 1].state.looks]
+
+    assert all(looking(played[n]) == (1,) for n in probes)
+    gaps = [after - before for before, after in itertools.pairwise(probes)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == 33
+
+
+def test_a_recovered_draft_takes_its_old_estimates_back() -> None:
+    """It collapsed and was repaired: what was known of it holds again, so it is soon back."""
+    well = course(a_policy(), [Traffic(GOOD)] * 20)
+    sick = course(a_policy(), [Traffic(DEAD)] * 10, start=well[-1])
+    assert lengths(sick)[-1] == 0
+
+    again = course(a_policy(), [Traffic(GOOD)] * 14, start=sick[-1])
+    assert lengths(again)[-1] == 4
+    assert again[-1].healthy.status is ConditionStatus.TRUE
+
+
+def test_silent_drafts_are_told_and_teach_nothing() -> None:
+    """Decoding at K=4 without a draft: speculation is silently off, which is no acceptance of 0."""
+    policy = a_policy()
+    well = course(policy, [Traffic(GOOD)] * 8)[-1]
+    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
+    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
+
+    after = decide(silent, well.state, policy, now=60.0)
+
+    assert after.healthy.reason is Reason.NO_DRAFTS
+    assert replace(after.state, broken=None) == well.state
+
+
+def test_ngram_may_be_silent() -> None:
+    """It makes no draft where it finds no match."""
+    policy = a_policy(method="ngram")
+    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
+    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
+
+    assert decide(silent, first(policy).state, policy, now=5.0).state.broken is None
+
+
+def test_counters_that_contradict_each_other_teach_nothing() -> None:
+    """E - 1 = accepted/drafts = sum of p_i, or the data is broken."""
+    policy = a_policy()
+    well = course(policy, [Traffic(GOOD)] * 8)[-1]
+    window = Traffic(GOOD).window({4: 200})
+    broken = replace(window, positions={**window.positions, Position(4, 1): Proposed(800, 10)})
+
+    after = decide(broken, well.state, policy, now=60.0)
+
+    assert after.healthy.reason is Reason.COUNTERS_INCONSISTENT
+    assert after.table == well.table
+    assert replace(after.state, broken=None) == well.state
+
+
+# Properties.
+
+
+def random_traffic(chance: random.Random) -> Traffic:
+    """Any acceptance and any step times."""
+    p, acceptance = 1.0, []
+    for _ in range(4):
+        p *= chance.random()
+        acceptance.append(p)
+    price = chance.uniform(0.9, 3.0)
+    step_ms = {0: 10.0} | {k: 10.0 * price * (1 + 0.15 * k) for k in (1, 2, 3, 4)}
+    return Traffic(tuple(acceptance), step_ms, batch=chance.choice((1, 4, 16, 64)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_comes_the_length_stays_within_choices_and_bounds(seed: int) -> None:
+    chance = random.Random(seed)
+    low, high = sorted((chance.randint(0, 4), chance.randint(0, 4)))
+    policy = a_policy(choices=(1, 2, 4), low=low, high=high)
+    traffic = [random_traffic(chance) for _ in range(5) for _ in range(6)]
+
+    for decision in course(policy, traffic, chance=chance):
+        assert {k for _, _, k in decision.table} <= set(policy.arms)
+        assert {k for trial in decision.trials for k in trial.arms} <= set(policy.arms)
+        assert decision.table[0][0] == 1
+        assert decision.table[-1][1] == policy.max_num_seqs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_evidence_gives_an_equal_decision(seed: int) -> None:
+    """Nothing but the arguments counts."""
+
+    def play() -> list[Decision]:
+        chance = random.Random(seed)
+        return course(a_policy(), [random_traffic(chance)] * 10, chance=chance)
+
+    assert play() == play()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_under_steady_noisy_traffic_it_settles(seed: int) -> None:
+    """At the best length or within 3% of its goodput, without going to and fro."""
+    chance = random.Random(seed)
+    traffic = random_traffic(chance)
+    policy = a_policy(minimum_gain=0.0)
+    played = course(policy, [traffic] * 80, chance=chance)
+
+    def goodput(k: int) -> float:
+        assert traffic.step_ms is not None
+        return (1 + sum(traffic.acceptance[:k])) / traffic.step_ms[k]
+
+    last = lengths(played, traffic.batch)[-1]
+    assert goodput(last) >= 0.97 * max(goodput(k) for k in policy.arms)
+    late = lengths(played, traffic.batch)[40:]
+    assert sum(a != b for a, b in itertools.pairwise(late)) <= 1

@@ -1,0 +1,82 @@
+"""What no sound draft or counter shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.api.conditions import Reason
+from speculative_operator.tuning.faults import broken, first_tokens, recovered, weak, weak_message
+from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
+from speculative_operator.tuning.window import Window
+from tests.support.windows import Traffic
+
+
+def test_low_but_real_acceptance_is_no_fault() -> None:
+    """Whether 0.15 pays is a question of cost, not of health."""
+    assert not weak(Traffic((0.15, 0.02, 0.0, 0.0)).window({4: 100}))
+
+
+def test_hardly_any_first_token_accepted_is_weak() -> None:
+    assert weak(Traffic((0.05, 0.0, 0.0, 0.0)).window({4: 100}))
+
+
+def test_too_few_drafts_are_never_weak() -> None:
+    assert not weak(Traffic((0.0,) * 4).window({4: 12}))
+
+
+def test_first_tokens_of_every_length_count() -> None:
+    window = Traffic((0.5, 0.1, 0.0, 0.0)).window({4: 30, 1: 10})
+
+    assert first_tokens(window) == (160, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "steps", "sound"),
+    [(0.5, 5, True), (0.5, 4, False), (0.12, 10, False), (0.12, 100, True)],
+)
+def test_recovery_is_told_by_one_standard_error(acceptance: float, steps: int, sound: bool) -> None:
+    """A probe makes few drafts, and a lucky one must not switch speculation on."""
+    assert recovered(Traffic((acceptance, 0.0, 0.0, 0.0)).window({1: steps})) is sound
+
+
+def test_no_acceptance_at_all_names_the_likely_cause() -> None:
+    """EAGLE for EAGLE-3, corrupted or stale weights: E is exactly 1."""
+    none, few = Traffic((0.0,) * 4).window({4: 50}), Traffic((0.05, 0, 0, 0)).window({4: 50})
+
+    assert "EAGLE-3" in weak_message(none)
+    assert "Fewer than one in ten" in weak_message(few)
+
+
+def test_sound_counters_are_not_broken() -> None:
+    assert broken(Traffic().window({4: 100, 2: 7, 0: 20}), "eagle3") is None
+
+
+@pytest.mark.parametrize("accepted", [0.0, 200.0, 2000.0])
+def test_positions_that_do_not_add_up_are_broken(accepted: float) -> None:
+    window = Traffic().window({4: 100})
+    positions = {**window.positions, Position(4, 2): Proposed(3000.0, accepted)}
+
+    fault = broken(replace(window, positions=positions), "eagle3")
+
+    assert fault is not None
+    assert fault.reason is Reason.COUNTERS_INCONSISTENT
+
+
+def silent() -> Window:
+    """Decoding at K=4 without drafts."""
+    row = Traffic().row(4, 100)._replace(drafts=0.0, draft_tokens=0.0, accepted=0.0)
+    return Window(seconds=5.0, rows={RowKey(4, 4, Phase.DECODE): row})
+
+
+def test_decoding_without_drafts_is_told() -> None:
+    fault = broken(silent(), "eagle3")
+
+    assert fault is not None
+    assert fault.reason is Reason.NO_DRAFTS
+
+
+@pytest.mark.parametrize("method", ["ngram", "suffix"])
+def test_methods_that_match_may_find_nothing(method: str) -> None:
+    assert broken(silent(), method) is None

@@ -1,0 +1,201 @@
+"""What is saved, that it comes back, and its limits."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.tuning import memory
+from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.memory import Memory, from_data, moved, to_data
+from speculative_operator.tuning.state import State
+from tests.support.windows import Traffic, a_page, a_policy, course, lengths
+
+
+def tuned(windows: int = 12) -> State:
+    """What is known after some windows of noisy traffic at several batch sizes."""
+    chance = random.Random(3)
+    traffic = [Traffic(batch=chance.choice((1, 4, 16))) for _ in range(windows)]
+    return course(a_policy(), traffic, chance=chance)[-1].state
+
+
+def saved(kept: Memory) -> Memory:
+    """The memory as a new operator finds it."""
+    data = to_data(kept)
+    return from_data(data.data, data.binary_data)
+
+
+def test_an_empty_memory_comes_back_empty() -> None:
+    assert saved(Memory()) == Memory()
+
+
+def test_estimates_come_back_to_five_digits() -> None:
+    """Their errors are far larger, and a ConfigMap is not free."""
+    state = tuned()
+
+    back = saved(Memory().with_state("key", state)).revisions["key"]
+
+    assert back.table == state.table
+    assert back.buckets.keys() == state.buckets.keys()
+    for name, bucket in state.buckets.items():
+        assert back.buckets[name].cost.means == pytest.approx(bucket.cost.means, rel=1e-4)
+        assert back.buckets[name].length == bucket.length
+    assert back.changes == pytest.approx(state.changes) or len(back.changes) == len(state.changes)
+    assert back.look == state.look
+
+
+def test_a_new_operator_decides_the_same() -> None:
+    """Killed in the middle, it goes on from there."""
+    policy = a_policy()
+    decision = course(policy, [Traffic()] * 3)[-1]
+    back = saved(Memory().with_state("key", decision.state)).revisions["key"]
+
+    goes_on = decide(None, back, policy, now=20.0)
+
+    assert goes_on.table == decision.table
+    assert goes_on.trials == decision.trials
+    window = Traffic().played(decision)
+    assert lengths([decide(window, back, policy, now=25.0)]) == lengths(
+        [decide(window, decision.state, policy, now=25.0)]
+    )
+
+
+def test_saving_twice_gives_equal_bytes() -> None:
+    kept = Memory().with_state("key", tuned())
+
+    assert to_data(kept) == to_data(kept)
+    assert to_data(saved(kept)) == to_data(kept)
+
+
+def test_absorbed_counters_come_back_exactly() -> None:
+    """They are differenced from: one count off would be counted twice or lost."""
+    counters = a_page(Traffic().window({4: 100, 0: 9})).counters
+    kept = replace(Memory(), bases={"uid": counters}).with_state("key", State())
+
+    back = saved(kept).bases["uid"]
+
+    assert back.same_start(counters)
+    assert back.positions == counters.positions
+    assert back.rows == counters.rows
+
+
+def test_estimates_of_the_last_three_revisions_are_kept() -> None:
+    """Current, trial and last good: a rollback takes its own state back."""
+    kept = Memory()
+    for key in ("a", "b", "c", "d", "b"):
+        kept = kept.with_state(key, State())
+
+    assert list(kept.revisions) == ["c", "d", "b"]
+
+
+def test_a_state_is_at_most_16_kib() -> None:
+    """16 choices at every batch size: the buckets with least traffic go first."""
+    policy = a_policy(choices=tuple(range(1, 17)), initial=7, max_num_seqs=1024)
+    acceptance = tuple(0.9**k for k in range(1, 17))
+    step_ms = {0: 9.6} | {k: 12.0 + k for k in range(1, 17)}
+    traffic = [
+        Traffic(acceptance, step_ms, batch=batch)
+        for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    ]
+    state = course(policy, traffic * 2)[-1].state
+    assert len(state.buckets) == 11
+
+    data = to_data(Memory().with_state("key", state))
+
+    assert len(data.data[memory.STATE]) <= memory.MOST_STATE_BYTES + 100
+    back = from_data(data.data, data.binary_data).revisions["key"]
+    assert len(back.buckets) >= 4
+
+
+def test_everything_together_fits_into_the_config_map() -> None:
+    """A thousand engines and five hundred windows: far from every engine's base is kept, and the
+    oldest windows go."""
+    chance = random.Random(0)
+    counters = a_page(Traffic().window(dict.fromkeys(range(5), 100))).counters
+    lines = tuple(
+        json.dumps({"t": number, "noise": [chance.random() for _ in range(100)]})
+        for number in range(500)
+    )
+    kept = replace(
+        Memory(), bases={f"uid-{n:04}": counters for n in range(1000)}, history=lines
+    ).with_state("key", tuned())
+
+    data = to_data(kept)
+
+    total = sum(map(len, data.data.values())) + sum(map(len, data.binary_data.values())) * 4 // 3
+    assert total < 512 * 1024
+    back = saved(kept)
+    assert 100 < len(back.bases) < 1000
+    assert back.history[-1] == lines[-1]
+
+
+def test_at_most_500_entries_of_history_are_kept() -> None:
+    lines = tuple(f'{{"t":{number}}}' for number in range(700))
+
+    assert saved(replace(Memory().with_state("k", State()), history=lines)).history == lines[-500:]
+
+
+@pytest.mark.parametrize("key", [memory.STATE, memory.BASE])
+def test_a_text_cut_anywhere_is_an_empty_memory(key: str) -> None:
+    """Never half of it: estimates without their bases would count twice."""
+    kept = replace(
+        Memory().with_state("key", tuned(3)), bases={"uid": a_page().counters}, written_at=5.0
+    )
+    data = to_data(kept)
+    text = data.data[key]
+
+    for end in range(0, len(text) - 1, 7):
+        assert from_data({**data.data, key: text[:end]}, data.binary_data) == Memory()
+
+
+def test_a_history_that_cannot_be_read_costs_only_itself() -> None:
+    kept = replace(Memory().with_state("key", tuned(3)), history=("{}",))
+    data = to_data(kept)
+
+    back = from_data(data.data, {memory.HISTORY: data.binary_data[memory.HISTORY][:-9]})
+
+    assert back.history == ()
+    assert back.revisions.keys() == {"key"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"version": 2, "writtenAt": 0.0, "revisions": {}},
+        {"version": 1, "revisions": {}},
+        {"version": 1, "writtenAt": 0.0, "revisions": {"key": {"table": "x"}}},
+        [],
+        None,
+    ],
+)
+def test_a_memory_of_another_version_is_not_understood_half(body: object) -> None:
+    assert from_data({memory.STATE: json.dumps(body), memory.BASE: "{}"}, {}) == Memory()
+
+
+def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() -> None:
+    """An idle or settled operator writes nothing."""
+    policy = a_policy()
+    settled = course(policy, [Traffic()] * 40)[-1]
+    after = decide(Traffic().played(settled), settled.state, policy, now=500.0)
+
+    assert not moved(settled.state, after.state)
+
+
+def test_an_estimate_that_moved_is() -> None:
+    before = tuned(3)
+    bucket = before.buckets[min(before.buckets)]
+    shifted = tuple(
+        mean + 5 * math.sqrt(bucket.cost.of(k).variance)
+        for k, mean in zip(bucket.cost.lengths, bucket.cost.means, strict=True)
+    )
+    cost = replace(bucket.cost, means=shifted)
+    after = replace(
+        before, buckets={**before.buckets, min(before.buckets): replace(bucket, cost=cost)}
+    )
+
+    assert moved(before, after)
+    assert moved(State(), before)

@@ -1,0 +1,36 @@
+"""Which K a user allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.windows import a_policy
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "arms"),
+    [
+        (0, 64, (0, 1, 3, 5, 7)),
+        (1, 64, (1, 3, 5, 7)),
+        (0, 4, (0, 1, 3)),
+        (3, 3, (3,)),
+        (0, 0, (0,)),
+        (4, 4, (3,)),
+        (2, 2, (1,)),
+    ],
+)
+def test_arms_are_the_choices_and_0_within_the_bounds(
+    low: int, high: int, arms: tuple[int, ...]
+) -> None:
+    """An engine has graphs for its choices only, so bounds between two leave the one below."""
+    assert a_policy(choices=(1, 3, 5, 7), low=low, high=high).arms == arms
+
+
+def test_one_arm_is_pinned() -> None:
+    assert a_policy(low=3, high=3).pinned == 3
+    assert a_policy().pinned is None
+
+
+@pytest.mark.parametrize(("k", "nearest"), [(0, 1), (1, 1), (2, 1), (3, 3), (9, 3)])
+def test_a_length_outside_the_bounds_moves_to_the_nearest(k: int, nearest: int) -> None:
+    assert a_policy(choices=(1, 3, 5), low=1, high=3).nearest_arm(k) == nearest

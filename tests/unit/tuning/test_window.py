@@ -1,0 +1,116 @@
+"""Differences of counters, and what is no evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.api.conditions import Reason
+from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
+from speculative_operator.tuning.window import NoEvidence, Window, difference, merged
+from tests.support.windows import Traffic, a_page
+
+KEY = RowKey(4, 4, Phase.DECODE)
+
+
+def grown(steps: int) -> Window:
+    """An engine's counters after so many steps at K=4."""
+    return Traffic().window({4: steps})
+
+
+def test_a_window_is_what_the_counters_grew_by() -> None:
+    """Everything is estimated from differences, so that a new operator can go on anywhere."""
+    window = difference(a_page(grown(100)).counters, a_page(grown(250)), 5.0)
+
+    assert isinstance(window, Window)
+    assert window.rows[KEY].steps == 150
+    assert window.drafts == 600
+    assert window.positions[Position(4, 0)].drafted == 600
+
+
+def test_a_row_that_appears_counts_from_zero() -> None:
+    """Rows are there once they are not empty, so a first trial has no row before."""
+    window = difference(a_page().counters, a_page(grown(10)), 5.0)
+
+    assert isinstance(window, Window)
+    assert window.rows[KEY].steps == 10
+
+
+def test_rows_that_did_not_grow_are_left_out() -> None:
+    """An arm that nobody played in this window says nothing about it."""
+    before = Traffic().window({4: 10, 2: 10})
+    after = Traffic().window({4: 20, 2: 10})
+
+    window = difference(a_page(before).counters, a_page(after), 5.0)
+
+    assert isinstance(window, Window)
+    assert set(window.rows) == {KEY}
+
+
+def test_a_restarted_engine_is_no_evidence() -> None:
+    """Counters that went back would read as zero acceptance and switch speculation off."""
+    after = a_page(grown(10))
+    restarted = replace(after, counters=replace(after.counters, started=200.0))
+
+    assert isinstance(difference(a_page(grown(100)).counters, restarted, 5.0), NoEvidence)
+
+
+@pytest.mark.parametrize("field", Counts._fields)
+def test_any_counter_that_shrinks_is_no_evidence(field: str) -> None:
+    """One wrong counter is enough: the others are from the same page."""
+    before, after = a_page(grown(100)), a_page(grown(200))
+    shrunk = before.counters.rows[KEY]._asdict()[field] - 1
+    rows = {KEY: after.counters.rows[KEY]._replace(**{field: shrunk})}
+    broken = replace(after, counters=replace(after.counters, rows=rows))
+
+    gap = difference(before.counters, broken, 5.0)
+
+    assert isinstance(gap, NoEvidence)
+    assert gap.reason is Reason.METRICS_INVALID
+
+
+def test_a_row_that_is_gone_is_no_evidence() -> None:
+    """A page that lost a row is of other counters than the one before."""
+    gap = difference(a_page(Traffic().window({4: 10, 2: 10})).counters, a_page(grown(20)), 5.0)
+
+    assert isinstance(gap, NoEvidence)
+
+
+def test_an_engine_that_stands_still_with_requests_is_no_evidence() -> None:
+    """It hangs: its counters are true, but the window would be of a sick engine."""
+    hung = a_page(grown(200), running=3, idle_seconds=120.0)
+
+    assert isinstance(difference(a_page(grown(100)).counters, hung, 60.0), NoEvidence)
+
+
+def test_windows_of_replicas_are_added() -> None:
+    """Replicas of one model see the same traffic and share their evidence."""
+    fleet = merged([grown(100), Traffic().window({4: 50, 2: 5})])
+
+    assert fleet.replicas == 2
+    assert fleet.rows[KEY].steps == 150
+    assert fleet.rows[RowKey(2, 4, Phase.DECODE)].steps == 5
+    assert fleet.positions[Position(4, 0)].drafted == 600
+
+
+def test_at_k_0_request_steps_are_the_evidence() -> None:
+    """No drafts are made there, and yet time passes and tokens come."""
+    window = Traffic(batch=4).window({0: 50, 4: 10})
+
+    assert window.weight == 50 * 4 + 10 * 4
+
+
+def test_sums_at_one_k_go_over_all_batch_sizes() -> None:
+    window = Window(
+        seconds=1.0,
+        rows={
+            RowKey(4, 4, Phase.DECODE): Counts(drafts=3),
+            RowKey(4, 8, Phase.MIXED): Counts(drafts=4),
+            RowKey(2, 4, Phase.DECODE): Counts(drafts=9),
+        },
+        positions={Position(4, 0): Proposed(7, 5)},
+    )
+
+    assert window.total(4).drafts == 7
+    assert window.total(4, Phase.DECODE).drafts == 3
