@@ -105,12 +105,12 @@ test-unit: .venv/ready ## The tests that need no cluster.
 test: setup lint ## All checks, set-up included; the cluster is taken down again.
 	trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
-	$(PYTHON) -m local.install; \
+	$(PYTHON) -m local.images; \
 	$(INSIDE) $(PYTEST) tests -m 'not long' --durations=15 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.
 	trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
-	$(PYTHON) -m local.install; \
+	$(PYTHON) -m local.images; \
 	$(INSIDE) $(PYTEST) tests -m long --durations=15 $(ARGS)

@@ -16,8 +16,8 @@ from live_speculation.pages import metrics, state_json
 from live_speculation.schedule import Schedule, Trial
 from live_speculation.vllm_hooks import hook
 
-STEPS = 20_000
-REPEATS = 7
+STEPS = 1_000
+REPEATS = 200
 CAPACITY = 7
 BATCHES = (1, 4, 16, 64, 256)
 FAST_STEP_US = 5_000.0
@@ -67,7 +67,7 @@ class StandIn:
 
 
 def microseconds_a_step(scheduler: StandIn) -> float:
-    """The least of REPEATS runs of STEPS steps, in CPU time: others may use the machine."""
+    """The least of REPEATS short runs of STEPS steps, in CPU time: others may use the machine."""
     runs = []
     for _ in range(REPEATS):
         schedule, update = scheduler.schedule, scheduler.update_from_output

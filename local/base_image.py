@@ -8,11 +8,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+from local.locks import alone
 from local.paths import CACHE, content_key
 from local.waiting import say
 
 SUITE = "bookworm"
-PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates", "busybox-static")
+PACKAGES = (
+    "python3",
+    "python3-pip",
+    "python3-venv",
+    "ca-certificates",
+    "busybox-static",  # for the pause image
+    "libnuma1",  # for vLLM on the CPU, and libgomp1 for its numba
+    "libgomp1",
+)
 # Not needed in a pod: half of the size.
 DROPPED = (
     "var/cache/apt",
@@ -26,26 +35,31 @@ PIP_NAMES = ("pip", "pip3")
 
 
 def key() -> str:
-    return content_key((Path(__file__),))
+    """Changes with what is asked of the image, not with the day of its making."""
+    return content_key((), SUITE, *PACKAGES, "-", *DROPPED)
 
 
 def archive() -> Path:
     """The folder with `base.tar`, made when it is not there yet."""
     folder = CACHE / "base" / key()
-    if not (folder / "base.tar").exists():
-        say("making the Python base image with debootstrap, about 2 minutes")
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            root = Path(scratch) / "root"
-            _bootstrap(root)
-            _shape(root)
-            made = Path(scratch) / "base.tar"
-            subprocess.run(
-                ["tar", "--numeric-owner", "--one-file-system", "-C", root, "-cf", made, "."],
-                check=True,
-            )
-            made.replace(folder / "base.tar")
+    with alone(folder):
+        if not (folder / "base.tar").exists():
+            _make(folder / "base.tar")
     return folder
+
+
+def _make(archive: Path) -> None:
+    say("making the Python base image with debootstrap, about 2 minutes")
+    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+        root = Path(scratch) / "root"
+        _bootstrap(root)
+        _shape(root)
+        made = Path(scratch) / "base.tar"
+        subprocess.run(
+            ["tar", "--numeric-owner", "--one-file-system", "-C", root, "-cf", made, "."],
+            check=True,
+        )
+        made.replace(archive)
 
 
 def _mirror() -> str:

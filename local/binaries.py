@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.locks import alone
 from local.paths import CACHE, LOCAL, content_key
+from local.waiting import say
 
 KUBERNETES_VERSION = "v1.37.2"
 
@@ -64,30 +64,26 @@ def folder() -> Path:
 def build() -> Path:
     """Builds what is missing, telling which program it is at; returns `folder()`."""
     target = folder()
-    target.mkdir(parents=True, exist_ok=True)
     wanted = [(module, package, name) for module in MODULES for package, name in module.programs]
-    missing = [item for item in wanted if not (target / item[2]).exists()]
-    for number, (module, package, name) in enumerate(missing, 1):
-        started = time.monotonic()
-        print(f"building {name} ({number} of {len(missing)})", file=sys.stderr, flush=True)
-        scratch = target / f".{name}.{os.getpid()}"
-        subprocess.run(
-            ["go", "build", "-trimpath", "-ldflags", module.ldflags, "-o", scratch, package],
-            cwd=module.folder,
-            check=True,
-            env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"},
-        )
-        scratch.replace(target / name)
-        print(f"built {name} in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    with alone(target):
+        missing = [item for item in wanted if not (target / item[2]).exists()]
+        for number, (module, package, name) in enumerate(missing, 1):
+            started = time.monotonic()
+            say(f"building {name} ({number} of {len(missing)})")
+            _build(module, package, target / name)
+            say(f"built {name} in {time.monotonic() - started:.0f} s")
     return target
 
 
-def remove_others() -> None:
-    """Deletes the programs of other module files, which nothing will ask for again."""
-    keep = folder()
-    for other in keep.parent.iterdir():
-        if other != keep:
-            shutil.rmtree(other)
+def _build(module: Module, package: str, program: Path) -> None:
+    scratch = program.with_name(f".{program.name}")
+    subprocess.run(
+        ["go", "build", "-trimpath", "-ldflags", module.ldflags, "-o", scratch, package],
+        cwd=module.folder,
+        check=True,
+        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"},
+    )
+    scratch.replace(program)
 
 
 if __name__ == "__main__":

@@ -5,29 +5,20 @@ Runs in a mount namespace of its own, since buildah leaves mounts behind, and on
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
+from local.locks import alone
 from local.paths import CACHE, LOCAL
 
 STORE = CACHE / "images"
 LAYOUT = STORE / "oci"  # every built image, in the OCI layout: blobs are shared between images
 IGNORED = LOCAL / "images.ignore"
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    STORE.mkdir(parents=True, exist_ok=True)
-    with (STORE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _buildah(*arguments: str, run_root: str) -> str:
@@ -52,23 +43,28 @@ def pip_settings() -> str:
     return "\n".join(["[global]", "root-user-action = ignore", *lines, ""])
 
 
-def build(dockerfile: Path, context: Path, references: Sequence[str]) -> None:
-    """Builds and exports one image under each of `references`; network only for its RUN lines."""
-    with _alone(), tempfile.TemporaryDirectory() as scratch:
+def build(dockerfile: Path, context: Path, reference: str, aliases: Mapping[str, str]) -> None:
+    """Builds and exports one image; network only for its RUN lines.
+
+    `aliases` says which image of the store a name in a FROM line stands for.
+    """
+    with alone(STORE), tempfile.TemporaryDirectory() as scratch:
+        run_root = f"{scratch}/run"
         settings = Path(scratch) / "pip.conf"
         settings.write_text(pip_settings())
+        for alias, image in aliases.items():
+            _buildah("tag", image, alias, run_root=run_root)
         _buildah(
             "bud", "--layers", "--isolation=chroot", "--pull=never", "--format=oci",
             f"--ignorefile={IGNORED}", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
             f"--volume={settings}:/etc/pip.conf:ro", f"--file={dockerfile}",
-            *(f"--tag={reference}" for reference in references), str(context),
-            run_root=f"{scratch}/run",
+            f"--tag={reference}", str(context),
+            run_root=run_root,
         )  # fmt: skip
-        for reference in references:
-            _buildah(
-                "push", "--disable-compression", reference, f"oci:{LAYOUT}:{reference}",
-                run_root=f"{scratch}/run",
-            )  # fmt: skip
+        _buildah(
+            "push", "--disable-compression", reference, f"oci:{LAYOUT}:{reference}",
+            run_root=run_root,
+        )  # fmt: skip
 
 
 def manifest(reference: str) -> dict[str, object] | None:

@@ -10,36 +10,20 @@ kubeconfig      print the path of the administrator's kubeconfig
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from local import binaries, devices, images, kubectl, machine, node_images, state_files
-from local.addresses import DNS_READINESS, NODE_NAME
+from local import binaries, cgroups, images, kubectl, machine, state_files
+from local.addresses import NODE_NAME
 from local.layout import KUBECONFIG, LOGS
+from local.locks import alone
 from local.machine import Machine, NotRunningError
 from local.paths import LOCAL, STATE
 from local.prerequisites import PrerequisiteError, check
-from local.waiting import WaitedTooLongError, say, wait_for
-
-DNS_OBJECTS = LOCAL / "manifests" / "dns.yaml"
-ALLOCATABLE_GPUS = r"{.status.allocatable.amd\.com/gpu}"
-START_LIMIT = 120.0  # seconds for each step of the start, on two busy cores
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """One `up` or `down` of a checkout at a time."""
-    lock = os.open(LOCAL, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+from local.readiness import StartError, gpus, is_ready, wait_until_usable
+from local.waiting import WaitedTooLongError, say
 
 
 def up() -> Machine:
@@ -47,73 +31,25 @@ def up() -> Machine:
     check()
     programs = binaries.build()
     pause = images.build([images.PAUSE])[images.PAUSE]
-    with _alone():
+    with alone(LOCAL):
         started = time.monotonic()
         node = machine.find()
         if node is None:
-            machine.remove_cgroups()
+            cgroups.remove()
             state_files.write(pause)
             node = machine.start(programs)
-        _wait_until_usable(node, pause)
+        wait_until_usable(node, lambda: images.load([pause]))
     say(f"the cluster is up after {time.monotonic() - started:.0f} s")
     return node
 
 
-def _wait_until_usable(node: Machine, pause: str) -> None:
-    programs = binaries.folder()
-    wait_for("containerd", lambda: node_images.answers(node, programs), limit=START_LIMIT)
-    images.load([pause])
-    wait_for("the API server", lambda: _asks(node, "get", "--raw", "/readyz"), limit=START_LIMIT)
-    wait_for(
-        "the objects of cluster DNS",
-        lambda: _asks(node, "apply", "--server-side", f"--filename={DNS_OBJECTS}"),
-        limit=START_LIMIT,
-        interval=1,
-    )
-    wait_for("the node to be Ready", lambda: _node_is_ready(node), limit=START_LIMIT)
-    wait_for("the node's GPUs", lambda: _gpus_are_offered(node), limit=START_LIMIT)
-    wait_for("cluster DNS", lambda: _dns_is_ready(node), limit=START_LIMIT)
-    wait_for("service accounts", lambda: _asks(node, "get", "serviceaccount", "default"), limit=60)
-
-
-def _asks(node: Machine, *arguments: str) -> bool:
-    try:
-        kubectl.run(node, *arguments)
-    except kubectl.KubectlError:
-        return False
-    return True
-
-
-def _node_field(node: Machine, path: str) -> str:
-    try:
-        return kubectl.run(node, "get", "node", NODE_NAME, f"--output=jsonpath={path}")
-    except kubectl.KubectlError:
-        return ""
-
-
-def _node_is_ready(node: Machine) -> bool:
-    return _node_field(node, "{.status.conditions[?(@.type=='Ready')].status}") == "True"
-
-
-def _dns_is_ready(node: Machine) -> bool:
-    program = f"import urllib.request as u; u.urlopen('http://{DNS_READINESS}/ready', timeout=2)"
-    command = node.inside_network(sys.executable, "-c", program)
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-def _gpus_are_offered(node: Machine) -> bool:
-    wanted = devices.read()
-    healthy = len(set(wanted.ids) - wanted.unhealthy)
-    return _node_field(node, ALLOCATABLE_GPUS) == str(healthy)
-
-
 def down() -> None:
     """Ends the cluster and deletes its state. Nothing of it stays on the machine."""
-    with _alone():
+    with alone(LOCAL):
         node = machine.find()
         if node is not None:
             machine.stop(node)
-        machine.remove_cgroups()
+        cgroups.remove()
         machine.remove_state(STATE)
     say("the cluster is down")
 
@@ -123,9 +59,9 @@ def status() -> int:
     node = machine.require()
     for name, pid in sorted(node.programs().items()):
         print(f"{name:<26}{pid}")
-    ready = _node_is_ready(node)
+    ready = is_ready(node)
     print(f"{NODE_NAME:<26}{'Ready' if ready else 'NotReady'}")
-    print(f"{'amd.com/gpu allocatable':<26}{_node_field(node, ALLOCATABLE_GPUS)}")
+    print(f"{'amd.com/gpu allocatable':<26}{gpus(node)}")
     print(f"{'logs':<26}{LOGS}")
     return 0 if ready else 1
 
@@ -160,5 +96,5 @@ def main(arguments: Sequence[str]) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except (PrerequisiteError, NotRunningError, WaitedTooLongError) as error:
+    except (PrerequisiteError, NotRunningError, StartError, WaitedTooLongError) as error:
         sys.exit(str(error))

@@ -15,7 +15,7 @@ from local.addresses import (
     NODE_NAME,
     POD_RANGE,
 )
-from local.layout import CGROUP_ROOT, CONTAINERD_SOCKET
+from local.layout import CONTAINERD_SOCKET
 
 PODS_AT_MOST = 250
 
@@ -37,10 +37,9 @@ def kubelet(pki: Path) -> Mapping[str, object]:
         "clusterDNS": [DNS_SERVICE_ADDRESS],
         "clusterDomain": DNS_DOMAIN,
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
-        # cgroup v1 and v2 alike: pods lie flat in one folder of this cluster's own.
+        # cgroup v1 and v2 alike: pods lie flat in one folder.
         "failCgroupV1": False,
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": CGROUP_ROOT,
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,

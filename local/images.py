@@ -18,6 +18,7 @@ from local import base_image, binaries, buildah, machine, node_images
 from local.paths import CHECKOUT, LOCAL, content_key
 from local.waiting import say
 
+# What Dockerfiles ask for; in the store its tag also tells its content.
 BASE = "docker.io/library/python:3.11-slim"
 PAUSE = "pause"
 
@@ -48,7 +49,7 @@ def reference(name: str) -> str:
     """The full name of an image, with a tag made from all that its Dockerfile copies."""
     files = tuple(_inputs(SOURCES[name]))
     names = (str(file.relative_to(CHECKOUT)) for file in files)
-    return f"docker.io/speculative-operator/{name}:{content_key(files, _base_tag(), *names)}"
+    return f"docker.io/speculative-operator/{name}:{content_key(files, _base_reference(), *names)}"
 
 
 def build(names: Sequence[str] = PROJECT_IMAGES) -> Mapping[str, str]:
@@ -58,7 +59,8 @@ def build(names: Sequence[str] = PROJECT_IMAGES) -> Mapping[str, str]:
         if buildah.manifest(wanted) is None:
             _build_base()
             started = time.monotonic()
-            buildah.build(SOURCES[name].dockerfile, SOURCES[name].context, [wanted])
+            source = SOURCES[name]
+            buildah.build(source.dockerfile, source.context, wanted, {BASE: _base_reference()})
             say(f"built {name} in {time.monotonic() - started:.0f} s")
     return references
 
@@ -74,14 +76,14 @@ def load(references: Sequence[str]) -> None:
             say(f"imported {wanted} in {time.monotonic() - started:.1f} s")
 
 
-def _base_tag() -> str:
+def _base_reference() -> str:
     return f"{BASE}-{base_image.key()}"
 
 
 def _build_base() -> None:
-    """The base under the name that Dockerfiles ask for; its second tag tells its content."""
-    if buildah.manifest(_base_tag()) is None:
-        buildah.build(LOCAL / "base" / "Dockerfile", base_image.archive(), [BASE, _base_tag()])
+    if buildah.manifest(_base_reference()) is None:
+        dockerfile = LOCAL / "base" / "Dockerfile"
+        buildah.build(dockerfile, base_image.archive(), _base_reference(), {})
 
 
 def _inputs(source: Source) -> Iterator[Path]:

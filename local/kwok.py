@@ -19,8 +19,8 @@ LABEL = "speculation.dev/simulated-node"
 STAGES = LOCAL / "manifests" / "kwok.yaml"
 GPUS = 8
 PODS = 110
-ADDRESSES = "127.83.0.0/16"
-"""Pods get loopback addresses: whoever listens on all of them stands in for what pods serve."""
+ADDRESSES = "10.99.0.0/16"
+"""Of the pods. All are made local: whoever listens on them stands in for what pods serve."""
 
 
 def _node(number: int, gpus: int) -> dict[str, object]:
@@ -58,7 +58,9 @@ def simulated_nodes(count: int, gpus: int = GPUS) -> Iterator[None]:
             stdout=log,
             stderr=log,
         )
+    route = ("ip", "route", "replace", "local", ADDRESSES, "dev", "lo")
     try:
+        subprocess.run(node.inside_network(*route), check=True)
         kubectl.run(node, "cordon", NODE_NAME)
         objects = {
             "apiVersion": "v1",

@@ -23,6 +23,5 @@ VAR_LOG = STATE / "var-log"
 CONTAINERD_SOCKET = Path("/run/containerd/containerd.sock")
 DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 
-# Two checkouts have two clusters; cgroups are the one thing that they share, so the name differs.
+# Names what the clusters of two checkouts would otherwise share on this machine: the cgroup folder.
 NAME = f"spm-{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}"
-CGROUP_ROOT = f"/{NAME}"

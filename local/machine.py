@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.layout import KUBECONFIG, LOGS, MACHINE, NAME
+from local.layout import KUBECONFIG, LOGS, MACHINE
 from local.paths import CHECKOUT
 from local.waiting import wait_for
 
-CGROUPS = Path("/sys/fs/cgroup")
 UNSHARE = (
     "unshare", "--net", "--mount", "--propagation", "private",
     "--pid", "--fork", "--kill-child", "--mount-proc",
@@ -100,14 +99,6 @@ def stop(machine: Machine) -> None:
     wait_for("all processes to end", lambda: not machine.alive, limit=30, interval=0.05)
 
 
-def remove_cgroups() -> None:
-    """Removes this cluster's cgroup folders, which the kernel keeps when their processes end."""
-    for top in (*CGROUPS.glob(f"*/{NAME}"), CGROUPS / NAME):
-        if top.is_dir():
-            for folder, _, _ in os.walk(top, topdown=False):
-                wait_for(f"{folder} to empty", lambda at=folder: _rmdir(at), limit=10)  # type: ignore[misc]
-
-
 def environment(binaries: Path) -> dict[str, str]:
     """The caller's environment with this cluster's kubectl, helm and kubeconfig."""
     return {
@@ -120,14 +111,6 @@ def environment(binaries: Path) -> dict[str, str]:
 def in_its_network(machine: Machine) -> bool:
     """Whether the calling process is already inside the cluster's network namespace."""
     return Path("/proc/self/ns/net").readlink() == Path(f"/proc/{machine.pid}/ns/net").readlink()
-
-
-def _rmdir(folder: str) -> bool:
-    try:
-        Path(folder).rmdir()
-    except OSError:
-        return False
-    return True
 
 
 def _children(pid: int) -> list[int]:

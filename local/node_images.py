@@ -46,13 +46,16 @@ def load(machine: Machine, binaries: Path, reference: str) -> None:
         _ctr(machine, binaries, "images", "import", "-"),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     ) as importer:
         assert importer.stdin is not None
+        assert importer.stderr is not None
         with tarfile.open(fileobj=importer.stdin, mode="w|") as stream:
             _write(stream, descriptor, there)
         importer.stdin.close()
+        said = importer.stderr.read().decode()
     if importer.returncode:
-        raise RuntimeError(f"containerd refused the import of {reference}")
+        raise RuntimeError(f"containerd refused the import of {reference}: {said}")
 
 
 def _write(stream: tarfile.TarFile, descriptor: dict[str, object], there: frozenset[str]) -> None:

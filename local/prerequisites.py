@@ -33,6 +33,7 @@ PACKAGES = {
     "/usr/sbin/ip": "iproute2",
     "/usr/bin/unshare": "util-linux",
     "/usr/bin/openssl": "openssl",
+    "/usr/lib/x86_64-linux-gnu/libnuma.so.1": "libnuma1",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 

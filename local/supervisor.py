@@ -15,9 +15,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from local import machine
+from local import cgroups
 from local.addresses import BRIDGE, NODE_ADDRESS, POD_RANGE, SERVICE_RANGE
-from local.layout import LOGS, NAME, VAR_LIB, VAR_LOG
+from local.layout import LOGS, VAR_LIB, VAR_LOG
 from local.programs import Program, programs
 
 RESTART_AFTER = 1.0  # seconds
@@ -29,15 +29,6 @@ def prepare_mounts() -> None:
         source.mkdir(parents=True, exist_ok=True)
         _run("mount", "--bind", str(source), target)
     _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
-
-
-def prepare_cgroups() -> None:
-    """Makes the folder that the pods' cgroups go into: one in each hierarchy of v1, one in v2."""
-    top = machine.CGROUPS
-    version_2 = (top / "cgroup.controllers").exists()
-    for hierarchy in [top] if version_2 else top.iterdir():
-        if hierarchy.is_dir() and not hierarchy.is_symlink():
-            (hierarchy / NAME).mkdir(exist_ok=True)
 
 
 def prepare_network() -> None:
@@ -105,9 +96,9 @@ class Supervisor:
 
 
 def main(binaries: Path) -> None:
+    cgroups.enter()
     prepare_mounts()
     prepare_network()
-    prepare_cgroups()
     Supervisor(programs(binaries), f"{binaries}:{os.environ['PATH']}").run()
 
 

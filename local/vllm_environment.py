@@ -13,7 +13,9 @@ import sys
 import time
 from pathlib import Path
 
+from local.locks import alone
 from local.paths import CACHE, LOCAL, content_key
+from local.waiting import say
 
 FILES = LOCAL / "vllm"
 PYTHON = "/usr/bin/python3.11"
@@ -35,26 +37,27 @@ def folder() -> Path:
 def build() -> Path:
     """Installs and makes what is missing; returns `folder()`."""
     target = folder()
-    if (target / READY).exists():
-        return target
-    target.mkdir(parents=True, exist_ok=True)
+    with alone(target):
+        if not (target / READY).exists():
+            _make(target)
+    return target
+
+
+def _make(target: Path) -> None:
     started = time.monotonic()
-    print(
-        "installing vLLM for the CPU: 2.6 GB to download, 5.5 GB installed, about 8 minutes",
-        file=sys.stderr,
-        flush=True,
-    )
+    say("installing vLLM for the CPU: 2.6 GB to download, 5.5 GB installed, about 8 minutes")
     subprocess.run([FILES / "setup.sh", target / "venv"], check=True, stdout=sys.stderr)
-    print("making the tiny models", file=sys.stderr, flush=True)
+    say("making the tiny models")
     subprocess.run(
         [target / "venv" / "bin" / "python", FILES / "make_tiny_models.py", target / "models"],
         check=True,
         stdout=sys.stderr,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"},
     )
+    # safetensors writes files for their owner only; in a pod the reader is nobody of this machine.
+    subprocess.run(["chmod", "-R", "a+rX", target / "models"], check=True)
     (target / READY).touch()
-    print(f"vLLM environment made in {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return target
+    say(f"vLLM environment made in {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

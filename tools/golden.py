@@ -70,7 +70,7 @@ def golden(example: Path) -> str:
     return yaml.dump_all(made, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=100)
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """Writes equal parts out in full: a reader should not have to look up an anchor."""
 
     def ignore_aliases(self, data: object) -> bool:

@@ -19,6 +19,7 @@ import aiohttp
 import kopf
 from kubernetes.aio.client import Configuration
 
+from speculative_operator.cluster.audit import until_complete
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.client import Client
@@ -29,7 +30,12 @@ from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import WorkQueue
 from speculative_operator.controller import logs
 from speculative_operator.controller.fleet import ModelFleet
-from speculative_operator.controller.handlers import EXIT_SECONDS, Watcher, watch_settings
+from speculative_operator.controller.handlers import (
+    EXIT_SECONDS,
+    Watcher,
+    scope_of,
+    watch_settings,
+)
 from speculative_operator.controller.kubernetes_ports import (
     KubernetesMemory,
     KubernetesReport,
@@ -40,6 +46,7 @@ from speculative_operator.controller.metrics import Metrics
 from speculative_operator.controller.names_check import NamesCheck
 from speculative_operator.controller.options import Options, read_options
 from speculative_operator.controller.reconcile import Reconciler, Tools
+from speculative_operator.controller.resync import resync
 from speculative_operator.controller.server import Server
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import Ports
@@ -69,11 +76,13 @@ class Operator:
     ) -> None:
         self.options = options
         self.configuration = configuration
+        self.client = client
+        self.scope = scope_of(options.namespaces)
         self.lease = Lease(client, options.lease)
         self.events = EventRecorder(client, instance=options.lease.identity)
         self.queue: WorkQueue[Reference] = WorkQueue(time.monotonic)
         metrics.watch_queue(self.queue.waiting)
-        cache = Cache()
+        cache = self.cache = Cache()
         self.watcher = Watcher(cache, self.queue.add)
         children = Children(client, cache)
         fleet = ModelFleet()
@@ -152,13 +161,14 @@ class Operator:
     async def _lead(self) -> None:
         """Works while the Lease is held, and lets go of it at the end."""
         await self.lease.acquire()
-        await self.watcher.listed.wait()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.lease.keep())
+                await until_complete(self.client, self.cache, self.scope)
                 tasks.create_task(self.queue.run(self.work, workers=self.options.workers))
                 tasks.create_task(self.tuner.run())
                 tasks.create_task(self.events.run())
+                tasks.create_task(resync(self.client, self.cache, self.scope, again=self.queue.add))
         finally:
             await self.lease.release()
 

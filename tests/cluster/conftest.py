@@ -1,7 +1,9 @@
-"""The CRD under a group of its own, which no operator on the cluster watches."""
+"""The CRD under a group of its own, which no operator on the cluster watches, and an operator that
+looks at one namespace only."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from local import install
+from local.access import ClusterAccess
 from tests.conftest import RUN_LABEL
+from tests.support.api import KubernetesApi, until
 from tests.support.kubectl import Kubectl
+from tests.support.nodeless import MODEL, Place
+from tests.support.operator_process import OperatorProcess
 from tools.generate import CRD
 
 
@@ -47,3 +54,54 @@ def copied_kind(kubectl: Kubectl, run: str) -> Iterator[CopiedKind]:
     (version,) = crd["spec"]["versions"]
     yield CopiedKind(group, version["name"], crd["spec"]["names"]["kind"], resource)
     kubectl("delete", "crd", resource, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def api(cluster: ClusterAccess) -> KubernetesApi:
+    """A raw client of the cluster under test."""
+    return KubernetesApi(cluster)
+
+
+@pytest.fixture(scope="session")
+def nobody_else(cluster: ClusterAccess, api: KubernetesApi) -> Iterator[None]:
+    """No installed operator acts on the models of these tests."""
+    where = ("Deployment", install.NAMESPACE, install.RELEASE)
+    installed = api.get(*where)
+    if installed is None:
+        yield
+        return
+    if not cluster.is_local:
+        pytest.skip("an operator is installed that would act on the same models")
+    api.merge(*where, {"spec": {"replicas": 0}})
+    until("the operator rests", lambda: not api.all("Pod", install.NAMESPACE) or None)
+    yield
+    api.merge(*where, {"spec": {"replicas": installed["spec"]["replicas"]}})
+
+
+@pytest.fixture(scope="module")
+def operator(
+    cluster: ClusterAccess,
+    api: KubernetesApi,
+    nobody_else: None,
+    run: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[OperatorProcess]:
+    """A running operator with a namespace of its own, for the tests of one module."""
+    namespace = f"test-{run}-{uuid.uuid4().hex[:6]}"
+    metadata = {"name": namespace, "labels": {RUN_LABEL: run}}
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    process = OperatorProcess(cluster, namespace, tmp_path_factory.mktemp("operator"))
+    process.start()
+    yield process
+    if process.process is not None:
+        process.stop()
+    api.delete("Namespace", None, namespace)
+    assert "a fault of the operator" not in process.log()
+
+
+@pytest.fixture
+def qwen(api: KubernetesApi, operator: OperatorProcess) -> Iterator[Place]:
+    """A model that is not created yet, in the operator's namespace; gone after the test."""
+    place = Place(api, operator.namespace, f"qwen-{uuid.uuid4().hex[:4]}")
+    yield place
+    api.delete(MODEL, place.namespace, place.name)

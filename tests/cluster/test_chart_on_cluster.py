@@ -13,35 +13,34 @@ import pytest
 import yaml
 
 from local import images, install
+from local.access import ClusterAccess
 from local.waiting import wait_for
 from speculative_operator.api.names import LABEL_MODEL_UID
 from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
 from tests.support.kubectl import Kubectl
 
 EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
-CRD = "crd/speculativemodels.speculation.dev"
+MODELS = "speculativemodels.speculation.dev"
 READY_LIMIT = 120.0
 OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
 
 
-@pytest.fixture
-def release(kubectl: Kubectl) -> Iterator[None]:
-    """The operator of this checkout, installed by its chart before and after the test."""
-    if not kubectl.access.is_local:
+@pytest.fixture(scope="module", autouse=True)
+def release(cluster: ClusterAccess) -> Iterator[None]:
+    """The operator of this checkout, installed by its chart before and after these tests."""
+    if not cluster.is_local:
         pytest.skip("replaces the operator of the whole cluster")
     install.install()
     yield
     install.install()
 
 
-def may(kubectl: Kubectl, account: str, verb: str, resource: str, namespace: str) -> bool:
+def may(kubectl: Kubectl, account: str, namespace: str, *what: str) -> bool:
     """What the API server says to `kubectl auth can-i` for a service account `namespace:name`."""
-    return kubectl.attempt(
-        "auth", "can-i", verb, resource,
-        f"--as=system:serviceaccount:{account}", f"--namespace={namespace}",
-    ).done  # fmt: skip
+    who = f"--as=system:serviceaccount:{account}"
+    return kubectl.attempt("auth", "can-i", *what, who, f"--namespace={namespace}").done
 
 
 def upgrade(kubectl: Kubectl, release: Sequence[str], chart: Path, values: Any) -> None:
@@ -127,23 +126,21 @@ class LiveModel:
         return value
 
 
-@pytest.mark.usefixtures("release")
 def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl) -> None:
     """The API server itself is asked, since roles of other charts add up with ours."""
     account = f"{RELEASE_NAMESPACE}:{RELEASE}"
 
-    assert may(kubectl, account, "watch", "speculativemodels.speculation.dev", "default")
-    assert may(kubectl, account, "patch", "speculativemodels.speculation.dev/status", "default")
-    assert may(kubectl, account, "create", "deployments.apps", "default")
-    assert may(kubectl, account, "update", f"leases/{RELEASE}", RELEASE_NAMESPACE)
-    assert not may(kubectl, account, "patch", "speculativemodels.speculation.dev", "default")
-    assert not may(kubectl, account, "get", "secrets", "default")
-    assert not may(kubectl, account, "delete", "pods", "default")
-    assert not may(kubectl, account, "update", "leases/another", RELEASE_NAMESPACE)
-    assert not may(kubectl, account, "list", "nodes", "default")
+    assert may(kubectl, account, "default", "watch", MODELS)
+    assert may(kubectl, account, "default", "patch", MODELS, "--subresource=status")
+    assert may(kubectl, account, "default", "create", "deployments.apps")
+    assert may(kubectl, account, RELEASE_NAMESPACE, "update", f"leases/{RELEASE}")
+    assert not may(kubectl, account, "default", "patch", MODELS)
+    assert not may(kubectl, account, "default", "get", "secrets")
+    assert not may(kubectl, account, "default", "delete", "pods")
+    assert not may(kubectl, account, "default", "list", "nodes")
+    assert not may(kubectl, account, RELEASE_NAMESPACE, "update", "leases/another")
 
 
-@pytest.mark.usefixtures("release")
 def test_a_second_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, namespace: str) -> None:
     """It becomes ready, so it asks for nothing that its Roles do not give."""
     values = {**own_values(), "namespaces": [namespace], "crd": {"create": False}}
@@ -151,12 +148,11 @@ def test_a_second_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, names
     upgrade(kubectl, narrow, CHART, values)
     account = f"{namespace}:narrow-speculative-operator"
 
-    assert may(kubectl, account, "watch", "speculativemodels.speculation.dev", namespace)
-    assert not may(kubectl, account, "watch", "speculativemodels.speculation.dev", "default")
+    assert may(kubectl, account, namespace, "watch", MODELS)
+    assert not may(kubectl, account, "default", "watch", MODELS)
     uninstall(kubectl, narrow)
 
 
-@pytest.mark.usefixtures("release")
 def test_the_operator_answers_its_own_metrics(kubectl: Kubectl) -> None:
     """Behind the Service that the chart makes, where Prometheus looks."""
     service = json.loads(
@@ -168,7 +164,6 @@ def test_the_operator_answers_its_own_metrics(kubectl: Kubectl) -> None:
         assert b"# TYPE" in answer.read()
 
 
-@pytest.mark.usefixtures("release")
 def test_an_upgrade_renews_the_crd_and_leaves_a_live_model_alone(
     kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
@@ -186,14 +181,13 @@ def test_an_upgrade_renews_the_crd_and_leaves_a_live_model_alone(
     assert model.containers() == before
 
 
-@pytest.mark.usefixtures("release")
 def test_an_uninstall_keeps_the_crd_and_all_that_serves(kubectl: Kubectl, namespace: str) -> None:
     """Taking the operator away must not take the models' traffic away."""
     model = LiveModel(kubectl, namespace)
     before = model.containers()
 
     uninstall(kubectl, OURS)
-    kept = kubectl.attempt("get", CRD)
+    kept = kubectl.attempt("get", "crd", MODELS)
     install.install()
     wait_for("the model to be Ready", model.is_ready, limit=READY_LIMIT)
 

@@ -5,106 +5,14 @@ The pods run nowhere: `tests.support.nodeless` says when one is Ready.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.access import ClusterAccess
-from speculative_operator.api.names import LABEL_MODEL_UID, LABEL_SERVING
-from tests.support.api import KubernetesApi, Manifest, condition, until
-from tests.support.nodeless import engine, fail, make_ready, nodeless_model, pods_of
+from speculative_operator.api.names import LABEL_SERVING
+from tests.support.api import Manifest, until
+from tests.support.nodeless import CHILDREN, MODEL, Place, engine, fail, make_ready
 from tests.support.operator_process import OperatorProcess
-
-CHILDREN = ("ControllerRevision", "Deployment", "Service", "ServiceAccount", "ConfigMap")
-MODEL = "SpeculativeModel"
-
-
-@pytest.fixture(scope="session")
-def api(cluster: ClusterAccess) -> KubernetesApi:
-    """A raw client of the cluster under test."""
-    return KubernetesApi(cluster)
-
-
-@pytest.fixture
-def operator(cluster: ClusterAccess, namespace: str, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """An operator for the test's namespace, running."""
-    process = OperatorProcess(cluster, namespace, tmp_path)
-    process.start()
-    yield process
-    if process.process is not None:
-        process.stop()
-    assert "a fault of the operator" not in process.log()
-
-
-class Place:
-    """One model in one namespace, with what the tests ask about it."""
-
-    def __init__(self, api: KubernetesApi, namespace: str, name: str) -> None:
-        self.api = api
-        self.namespace = namespace
-        self.name = name
-
-    def read(self) -> Manifest:
-        found = self.api.get(MODEL, self.namespace, self.name)
-        assert found is not None
-        return found
-
-    def create(self, **sections: Any) -> Manifest:
-        return self.api.create(nodeless_model(self.name, **sections), self.namespace)
-
-    def edit(self, spec: dict[str, Any]) -> Manifest:
-        return self.api.merge(MODEL, self.namespace, self.name, {"spec": spec})
-
-    def children(self) -> dict[tuple[str, str], Manifest]:
-        selector = f"{LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        return {
-            (kind, child["metadata"]["name"]): child
-            for kind in CHILDREN
-            for child in self.api.all(kind, self.namespace, selector)
-        }
-
-    def child(self, kind: str) -> Manifest:
-        found = [child for (of, _), child in self.children().items() if of == kind]
-        assert len(found) == 1, f"{len(found)} of {kind}"
-        return found[0]
-
-    def pods(self, wanted: int, key: str = "") -> list[Manifest]:
-        """The pods once there are so many of them."""
-        until(
-            f"{wanted} pods of {self.name}",
-            lambda: len(pods_of(self.api, self.namespace, key)) == wanted or None,
-        )
-        return pods_of(self.api, self.namespace, key)
-
-    def wait(self, kind: str, status: str, reason: str | None = None) -> Manifest:
-        """The model once a condition is so for its newest generation; the condition."""
-
-        def holds(model: Manifest) -> bool:
-            found = condition(model, kind)
-            return (
-                found.get("status") == status
-                and reason in (None, found["reason"])
-                and found["observedGeneration"] == model["metadata"]["generation"]
-            )
-
-        words = f"{kind}={status} {reason or ''}"
-        model = self.api.wait(MODEL, self.namespace, self.name, holds, what=words)
-        return condition(model, kind)
-
-    def serve(self, wanted: int = 1) -> None:
-        """Makes all pods Ready, and waits until the model says so."""
-        with engine(self.name) as running:
-            for pod in self.pods(wanted):
-                make_ready(self.api, pod, running.address)
-            self.wait("Ready", "True")
-
-
-@pytest.fixture
-def qwen(api: KubernetesApi, namespace: str, operator: OperatorProcess) -> Place:
-    """A model called qwen, not created yet, in the operator's namespace."""
-    return Place(api, namespace, "qwen")
 
 
 def test_a_model_becomes_its_children(qwen: Place) -> None:
@@ -142,10 +50,10 @@ def test_ready_needs_the_served_name_too(qwen: Place) -> None:
     with engine("another-model") as running:
         make_ready(qwen.api, pod, running.address)
         refused = qwen.wait("Ready", "False", "NameNotServed")
-        running.names = ("qwen",)
+        running.names = (qwen.name,)
         qwen.wait("Ready", "True", "Serving")
 
-    assert refused["message"] == f"pod {pod['metadata']['name']} does not list qwen"
+    assert refused["message"] == f"pod {pod['metadata']['name']} does not list {qwen.name}"
 
 
 def test_an_engine_behind_an_api_key_counts_as_answering(qwen: Place) -> None:
@@ -217,7 +125,7 @@ def test_edits_of_what_we_render_are_undone_and_others_entries_stay(qwen: Place)
 
     def undone() -> bool:
         now, then = qwen.child("Deployment"), deployment
-        return (
+        return bool(
             now["spec"]["replicas"] == 1
             and now["spec"]["template"] == then["spec"]["template"]
             and qwen.child("Service")["spec"]["selector"][LABEL_SERVING] == "true"
@@ -243,7 +151,7 @@ def test_a_foreign_object_of_a_needed_name_is_refused_and_left_alone(
     qwen: Place, kind: str, body: dict[str, Any]
 ) -> None:
     """Taking it over would break whoever made it, and delete it with the model."""
-    name = "qwen-tuning" if kind == "ConfigMap" else "qwen"
+    name = f"{qwen.name}-tuning" if kind == "ConfigMap" else qwen.name
     api_version = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
     theirs = qwen.api.create({**api_version, **body}, qwen.namespace)
     qwen.create()
@@ -255,7 +163,7 @@ def test_a_foreign_object_of_a_needed_name_is_refused_and_left_alone(
         f"knows. Rename this model or remove that {kind}."
     )
     assert qwen.api.get(kind, qwen.namespace, name) == theirs
-    assert not qwen.api.all("Deployment", qwen.namespace)
+    assert not [name for kind, name in qwen.children() if kind == "Deployment"]
 
 
 def test_scale_changes_the_pods_and_is_reported(qwen: Place) -> None:
@@ -288,9 +196,15 @@ def test_a_model_deleted_while_no_operator_runs_is_gone(
     """Owner references do it: a finalizer would hang for ever."""
     qwen.create()
     qwen.wait("Accepted", "True")
+    deployment = qwen.child("Deployment")["metadata"]["name"]
     operator.kill()
 
     qwen.api.delete(MODEL, qwen.namespace, qwen.name)
 
-    until("the model is gone", lambda: not qwen.api.all(MODEL, qwen.namespace) or None, timeout=5)
-    until("its Deployment is gone", lambda: not qwen.api.all("Deployment", qwen.namespace) or None)
+    gone = qwen.api.get(MODEL, qwen.namespace, qwen.name) is None
+    until(
+        "its Deployment is gone",
+        lambda: not qwen.api.get("Deployment", qwen.namespace, deployment) or None,
+    )
+    operator.start()
+    assert gone

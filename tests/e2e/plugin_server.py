@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +26,7 @@ from local.paths import CHECKOUT, LOCAL
 
 PACKAGE = CHECKOUT / "images" / "vllm-plugin" / "package.py"
 BREAKER = Path(__file__).parent / "plugin_breaker.py"
+HOST = "127.0.0.1"
 MAX_NUM_SEQS = 8
 CAPACITY = 4
 T = TypeVar("T")
@@ -48,7 +51,7 @@ class Server:
 
     name: str
     folder: Path
-    host: str
+    port: int
     page_port: int
     process: subprocess.Popen[bytes] = field(init=False)
 
@@ -70,7 +73,7 @@ class Server:
         if self.process.poll() is not None:
             return True
         try:
-            with urllib.request.urlopen(f"http://{self.host}:8000/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{HOST}:{self.port}/health", timeout=5) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -84,7 +87,7 @@ class Server:
             return page
 
     def page_url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.page_port}{path}"
+        return f"http://{HOST}:{self.page_port}{path}"
 
     def row(self, asked: int, phase: str = "decode") -> dict[str, float]:
         """The sums of one K over all batch cells."""
@@ -122,7 +125,7 @@ class Server:
             "temperature": 0, "ignore_eos": True,
         }  # fmt: skip
         request = urllib.request.Request(
-            f"http://{self.host}:8000/v1/completions",
+            f"http://{HOST}:{self.port}/v1/completions",
             json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )
@@ -184,29 +187,39 @@ class Setup:
     """How `local/vllm/serve_tiny.sh` is called: mode, options and the target model.
 
     With `fork` the engine core is forked instead of spawned: it saves one import of everything.
+    `made_for` are the vLLM versions that the plugin is made to think it was written for.
     """
 
     mode: str
     options: tuple[str, ...] = ()
     target: str = "target"
     fork: bool = True
+    made_for: str | None = None
 
 
-def start(name: str, number: int, folder: Path, setup: Setup) -> Server:
-    """Starts a server with plugin and breaker; `Server.ready` waits for it.
-
-    `number` picks its address and the port of its page.
-    """
+def start(name: str, folder: Path, setup: Setup) -> Server:
+    """Starts a server with plugin and breaker; `Server.ready` waits for it."""
     environment = vllm_environment.folder()
     for sub in ("plugins", "schedule", "breaker"):
         (folder / sub).mkdir(parents=True)
     subprocess.run([sys.executable, PACKAGE, folder / "plugins"], check=True)
     _add_breaker(folder / "plugins")
+    if setup.made_for is not None:
+        facts = folder / "plugins" / "live_speculation" / "assumptions.py"
+        text, count = re.subn(
+            r"^VERSIONS = .*$",
+            f"VERSIONS = ({setup.made_for!r},)",
+            facts.read_text(),
+            flags=re.MULTILINE,
+        )
+        assert count == 1
+        facts.write_text(text)
     (folder / "termination-log").touch()
-    server = Server(name, folder, f"127.0.0.{60 + number}", 19405 + number)
+    server = Server(name, folder, _free_port(), _free_port())
     variables = {
         **os.environ,
-        "HOST": server.host,
+        "HOST": HOST,
+        "PORT": str(server.port),
         "MODELS": str(environment / "models"),
         "MODEL": setup.target,
         "VENV": str(environment / "venv"),
@@ -243,6 +256,12 @@ def speculating(method: str, **settings: object) -> str:
     if isinstance(draft := config.get("model"), str):
         config["model"] = str(models / draft)
     return "custom:" + json.dumps(config)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 def _add_breaker(plugins: Path) -> None:

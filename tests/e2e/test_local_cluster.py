@@ -78,14 +78,15 @@ def _cluster(checkout: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def _python(checkout: Path, program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
 def _pause_pod(checkout: Path) -> str:
-    image = subprocess.run(
-        [sys.executable, "-c", "from local import images; print(images.reference('pause'))"],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    image = _python(checkout, "from local import images; print(images.reference(images.PAUSE))")
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -131,7 +132,6 @@ def afterwards(tmp_path_factory: pytest.TempPathFactory) -> Afterwards:
         inside = [process for process in _processes() if _in_tree(process, supervisor)]
         namespaces = frozenset().union(*(_namespaces_of(process) for process in inside))
         ours = _namespaces_of(Path("/proc/self")) | _namespaces_of(Path("/proc/1"))
-        cgroup = json.loads((checkout / ".state" / "config" / "kubelet.json").read_text())
         pods = kubectl.run(
             machine.require(), "get", "pods", "--field-selector=metadata.name=second", "-o", "name"
         )
@@ -139,7 +139,7 @@ def afterwards(tmp_path_factory: pytest.TempPathFactory) -> Afterwards:
         _cluster(checkout, "down")
     return Afterwards(
         checkout=checkout,
-        cgroup=cgroup["cgroupRoot"].strip("/"),
+        cgroup=_python(checkout, "from local import layout; print(layout.NAME)"),
         namespaces=namespaces - ours,
         pod_phase=phase,
         same_address_pods=len(pods.split()),

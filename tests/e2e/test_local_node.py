@@ -235,7 +235,7 @@ def test_the_real_vllm_becomes_healthy_in_a_restricted_pod(cluster: Cluster) -> 
             "engine",
             argv,
             container={
-                "resources": {"limits": {"amd.com/gpu": "1"}},
+                "resources": {"requests": {"cpu": "1"}, "limits": {"amd.com/gpu": "1"}},
                 "env": [
                     {"name": name, "value": "vllm" if name in ("USER", "LOGNAME") else "/tmp/home"}
                     for name in home

@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,8 +54,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
     vllm_environment.build()
     root = tmp_path_factory.mktemp("vllm")
     started = {
-        name: start(name, number, root / name.replace(" ", "-"), setup)
-        for number, (name, setup) in enumerate(setups().items(), 1)
+        name: start(name, root / name.replace(" ", "-"), setup) for name, setup in setups().items()
     }
     yield started
     for server in started.values():
@@ -266,3 +266,39 @@ def test_an_error_in_the_serving_core_is_in_the_termination_log(noisy: Server) -
 
     text = noisy.termination_log.read_text()
     assert text.startswith(f"EngineCore: RuntimeError: {DEATH}\nat "), noisy.log()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        (Setup("draft-noisy"), "started without num_speculative_tokens_per_batch_size"),
+        (Setup("none"), "started without speculative decoding"),
+        (
+            Setup(speculating("draft_model", model="draft-noisy"), ("--disable-log-stats",)),
+            "started with --disable-log-stats",
+        ),
+        (
+            Setup(speculating("draft_model", model="draft-noisy"), fork=False, made_for="0.1.0"),
+            "is not one of 0.1.0, for which the plugin was written",
+        ),
+    ],
+)
+def test_an_engine_that_cannot_be_tuned_serves_on_and_says_why(
+    tmp_path: Path, setup: Setup, words: str
+) -> None:
+    """Whatever vLLM and configuration the plugin meets, the user's server works."""
+    server = start("untunable", tmp_path / "server", setup)
+    try:
+        server.ready()
+        with steady_load(server) as load:
+            wanted = server.write(b'{"protocol":1,"table":[[1,8,0]]}')
+            wait_for("the file to be read", lambda: server.page()["hash_read"] == wanted)
+            wait_for("answers", lambda: load.answered >= 8)
+        page = server.page()
+        assert not page["tunable"]
+        assert words in page["reason"]
+        assert page["hash_in_force"] is None
+        assert load.failures == []
+    finally:
+        server.stop()

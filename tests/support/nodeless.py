@@ -15,8 +15,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from speculative_operator.api.names import LABEL_REVISION, PORT_HTTP_NUMBER
-from tests.support.api import KubernetesApi, Manifest
+from speculative_operator.api.names import LABEL_MODEL_UID, LABEL_REVISION, PORT_HTTP_NUMBER
+from tests.support.api import KubernetesApi, Manifest, condition, until
+
+MODEL = "SpeculativeModel"
+CHILDREN = ("ControllerRevision", "Deployment", "Service", "ServiceAccount", "ConfigMap")
 
 NOBODY = "nobody"
 """A scheduler that does not exist."""
@@ -80,14 +83,6 @@ def engine(*names: str) -> Iterator[Engine]:
         made.server.server_close()
 
 
-def pods_of(api: KubernetesApi, namespace: str, key: str = "") -> list[Manifest]:
-    """Pods that are not ending, of one revision or of all, by name."""
-    selector = f"{LABEL_REVISION}={key}" if key else LABEL_REVISION
-    pods = api.all("Pod", namespace, selector)
-    alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    return sorted(alive, key=lambda pod: str(pod["metadata"]["name"]))
-
-
 def set_status(api: KubernetesApi, pod: Manifest, status: dict[str, Any]) -> None:
     """Puts a status into a pod, as its kubelet would."""
     metadata = pod["metadata"]
@@ -139,3 +134,88 @@ def vanish(api: KubernetesApi, pod: Manifest) -> None:
     metadata = pod["metadata"]
     path = api.path("Pod", metadata["namespace"], metadata["name"])
     api.call("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+class Place:
+    """One model in one namespace, with what tests do to it and ask about it."""
+
+    def __init__(self, api: KubernetesApi, namespace: str, name: str) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+
+    def create(self, **sections: Any) -> Manifest:
+        """Applies the model; `sections` go over its spec."""
+        return self.api.create(nodeless_model(self.name, **sections), self.namespace)
+
+    def read(self) -> Manifest:
+        """The model as it is now."""
+        found = self.api.get(MODEL, self.namespace, self.name)
+        assert found is not None
+        return found
+
+    def edit(self, **sections: Any) -> Manifest:
+        """Changes its spec by a merge patch."""
+        return self.api.merge(MODEL, self.namespace, self.name, {"spec": sections})
+
+    def children(self) -> dict[tuple[str, str], Manifest]:
+        """All that belongs to it, by kind and name."""
+        selector = f"{LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        return {
+            (kind, child["metadata"]["name"]): child
+            for kind in CHILDREN
+            for child in self.api.all(kind, self.namespace, selector)
+        }
+
+    def child(self, kind: str) -> Manifest:
+        """The only one of a kind."""
+        found = [child for (of, _), child in self.children().items() if of == kind]
+        assert len(found) == 1, f"{len(found)} of {kind}"
+        return found[0]
+
+    def alive(self, key: str = "") -> list[Manifest]:
+        """Its pods that are not ending, of one revision or of all, by name."""
+        selector = f"{LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        pods = self.api.all(
+            "Pod", self.namespace, f"{selector},{LABEL_REVISION}={key}" if key else selector
+        )
+        alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(alive, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def pods(self, wanted: int, key: str = "") -> list[Manifest]:
+        """Its pods, once there are so many of them."""
+        until(f"{wanted} pods of {self.name} {key}", lambda: len(self.alive(key)) == wanted or None)
+        return self.alive(key)
+
+    def wait(self, kind: str, status: str, reason: str | None = None) -> Manifest:
+        """The condition, once it is so for the newest generation."""
+
+        def holds(model: Manifest) -> bool:
+            found = condition(model, kind)
+            return (
+                found.get("status") == status
+                and reason in (None, found["reason"])
+                and bool(found["observedGeneration"] == model["metadata"]["generation"])
+            )
+
+        words = f"{kind}={status} {reason or ''}"
+        model = self.api.wait(MODEL, self.namespace, self.name, holds, what=words)
+        return condition(model, kind)
+
+    def current(self) -> str:
+        """The key of the revision that the newest spec asks for."""
+
+        def known(model: Manifest) -> bool:
+            status = model.get("status", {})
+            return bool(status.get("observedGeneration") == model["metadata"]["generation"])
+
+        model = self.api.wait(MODEL, self.namespace, self.name, known, what="the newest revision")
+        key: str = model["status"]["revisions"]["current"]
+        return key
+
+    def serve(self, wanted: int = 1) -> None:
+        """Makes all pods Ready, and waits until the model says so."""
+        with engine(self.name) as running:
+            for pod in self.pods(wanted):
+                make_ready(self.api, pod, running.address)
+            self.wait("Ready", "True")

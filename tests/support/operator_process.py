@@ -22,6 +22,13 @@ ENGINE_IMAGE = "example/engine:1"
 PLUGIN_IMAGE = "example/plugin:1"
 
 
+def _free_port() -> int:
+    with closing(socket.socket()) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
 @dataclass
 class OperatorProcess:
     """Starts, stops and kills one operator. Its Lease lies in the namespace that it looks at."""
@@ -31,7 +38,7 @@ class OperatorProcess:
     folder: Path
     engine_image: str = ENGINE_IMAGE
     plugin_image: str = PLUGIN_IMAGE
-    port: int = field(default_factory=lambda: _free_port())
+    port: int = field(default_factory=_free_port)
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
 
@@ -108,10 +115,3 @@ class OperatorProcess:
         file.write_text(yaml.safe_dump(chosen))
         file.chmod(0o600)
         return file
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -2,8 +2,12 @@
 
 vLLM calls these parts internal. So each fact is written down once, with the place where it was
 read, and what can be looked up in the loaded modules is looked up at start: an engine where one
-does not hold serves on untouched and says which. Model Runner V2 runs only on a GPU; its facts were
-read in the source and are marked so.
+does not hold serves on untouched and says which.
+
+Seen running: 0.32.0 on a CPU, which is Model Runner V1. Of 0.33.0 the scheduler alone, driven with
+made-up tokens through these hooks: V1, V2 with asynchronous scheduling, and V2 with two pipeline
+stages; each step's drafts were as long as the K they are booked on. Model Runner V2 itself runs
+only on a GPU; what it does with K was read in its source.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class LiveSpeculation:
         self.read: Schedule | None = None
         self.error = ""
         self.fault = ""
-        self._clock = clock
+        self.clock = clock
         self._offered: Interleave | None = None
         self._playing: Interleave | None = None
         self._lengths = deque([engine.capacity] * engine.stages, maxlen=engine.stages)
@@ -155,4 +155,4 @@ class LiveSpeculation:
 
     def idle_seconds(self) -> float:
         """Since the last step finished, or since the start."""
-        return max(0.0, self._clock() - self._done)
+        return max(0.0, self.clock() - self._done)

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 
 from live_speculation.live import LiveSpeculation
 from live_speculation.pages import metrics, state_json
@@ -44,9 +45,11 @@ class PageServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name="speculation-pages", daemon=True).start()
 
     def server_bind(self) -> None:
+        """As TCPServer, for IPv4 and IPv6. HTTPServer would ask the DNS for its own name first,
+        and hold up the engine's start where there is none."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        super().server_bind()
+        TCPServer.server_bind(self)
 
     def process_request(self, request: _Request, client_address: object) -> None:
         if self._places.acquire(blocking=False):

@@ -12,7 +12,6 @@ import functools
 import logging
 import multiprocessing
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -129,11 +128,9 @@ def _why_not(scheduler: Scheduler, method: str, runner: str) -> str:
     return ""
 
 
-def hook(
-    scheduler: Scheduler, live: LiveSpeculation, clock: Callable[[], float] = time.monotonic
-) -> None:
+def hook(scheduler: Scheduler, live: LiveSpeculation) -> None:
     """Wraps the scheduler's two methods of every step."""
-    schedule, update = scheduler.schedule, scheduler.update_from_output
+    schedule, update, clock = scheduler.schedule, scheduler.update_from_output, live.clock
     under_way: deque[tuple[SchedulerOutput, Step | None]] = deque(maxlen=IN_FLIGHT)
     failed = functools.partial(_failed, live)
 

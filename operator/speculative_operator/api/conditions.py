@@ -108,6 +108,7 @@ class Reason(Explained):
     BEST_MEASURED = "BestMeasured", "The lengths in force have the highest measured goodput."
     PINNED = "Pinned", "The bounds leave only one proposal length."
     MEASURING = "Measuring", "Other lengths are being tried under the traffic of today."
+    NO_TRIALS = "NoTrials", "The trial share is 0, so other lengths are not measured."
     NOT_ENOUGH_DRAFTS = "NotEnoughDrafts", "Too little traffic to conclude anything."
     RECOMMENDATION = (
         "Recommendation",
@@ -160,6 +161,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.BEST_MEASURED,
         Reason.PINNED,
         Reason.MEASURING,
+        Reason.NO_TRIALS,
         Reason.NOT_ENOUGH_DRAFTS,
         Reason.NO_TRAFFIC,
         Reason.METRICS_UNREACHABLE,

@@ -29,19 +29,26 @@ REMEMBERED_DELETIONS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An object as last seen, without what nobody here reads."""
+    """An object as last seen, without what nobody here reads.
+
+    `content` tells two states of what somebody has written apart; status is not in it.
+    """
 
     reference: Reference
     uid: str
     version: int
     model_uid: str | None
     body: bytes
+    content: int
 
     def manifest(self) -> Manifest:
         """A fresh object with each call."""
         parsed: Manifest = json.loads(self.body)
         return parsed
 
+
+TELLING: Final = frozenset({("PodScheduled", "False"), ("Ready", "True")})
+"""Conditions of a pod that say something: the opposite is what is assumed of it anyway."""
 
 RESTORED_AS_IT_WAS: Final = frozenset({"ControllerRevision", "ConfigMap"})
 """Kinds that cannot be rendered again from the spec: a record of the past, the tuner's schedule."""
@@ -59,6 +66,7 @@ class Cache:
         self._children: dict[str, set[Reference]] = {}
         self._models: dict[str, Reference] = {}
         self._lost: dict[str, dict[Reference, Copy]] = {}
+        self._agreed: dict[Reference, tuple[int, int]] = {}
         self._deleted: deque[str] = deque(maxlen=REMEMBERED_DELETIONS)
 
     def put(self, manifest: Mapping[str, Any]) -> bool:
@@ -88,6 +96,7 @@ class Cache:
     def drop(self, reference: Reference, uid: str) -> bool:
         """We deleted the object of this UID, and it is not to come back."""
         self._deleted.append(uid)
+        self._agreed.pop(reference, None)
         copy = self._copies.get(reference)
         if copy is None or copy.uid != uid:
             return False
@@ -97,6 +106,16 @@ class Cache:
     def get(self, reference: Reference) -> Copy | None:
         """The copy of one object."""
         return self._copies.get(reference)
+
+    def agree(self, reference: Reference, rendered: int) -> None:
+        """The object as it stands says all of a rendered manifest, given by a hash."""
+        if (copy := self._copies.get(reference)) is not None:
+            self._agreed[reference] = (rendered, copy.content)
+
+    def agrees(self, reference: Reference, rendered: int) -> bool:
+        """Whether that was found before of the same manifest and the same state of the object."""
+        copy = self._copies.get(reference)
+        return copy is not None and self._agreed.get(reference) == (rendered, copy.content)
 
     def children(self, model_uid: str) -> Iterator[Copy]:
         """All objects that carry the model's UID."""
@@ -152,13 +171,23 @@ def trimmed_copy(manifest: Mapping[str, Any]) -> Copy:
     """What is kept of an object."""
     metadata = manifest["metadata"]
     trim = TRIMS.get(manifest["kind"], _without_status)
+    trimmed = trim(manifest)
+    status = trimmed.pop("status", None)
+    written = _compact(trimmed)
     return Copy(
         reference=reference_of(manifest),
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         model_uid=model_uid_of(manifest),
-        body=json.dumps(trim(manifest), separators=(",", ":")).encode(),
+        body=(
+            written if status is None else f'{written[:-1]},"status":{_compact(status)}}}'
+        ).encode(),
+        content=hash(written),
     )
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _trimmed_metadata(metadata: Mapping[str, Any]) -> Manifest:
@@ -191,17 +220,13 @@ def _model(manifest: Mapping[str, Any]) -> Manifest:
 
 
 def _deployment(manifest: Mapping[str, Any]) -> Manifest:
-    status = manifest.get("status") or {}
-    kept = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas")
+    """Its counts are left out: pods are counted themselves."""
     failures = [
-        {"type": condition["type"], "message": condition.get("message", "")}
-        for condition in status.get("conditions") or ()
+        condition.get("message", "")
+        for condition in (manifest.get("status") or {}).get("conditions") or ()
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True"
     ]
-    return {
-        **_without_status(manifest),
-        "status": {**{key: status[key] for key in kept if key in status}, "failures": failures},
-    }
+    return {**_without_status(manifest), "status": {"failures": failures}}
 
 
 def _pod(manifest: Mapping[str, Any]) -> Manifest:
@@ -233,7 +258,7 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
                     if key in condition
                 }
                 for condition in status.get("conditions") or ()
-                if condition["type"] in ("PodScheduled", "Ready")
+                if (condition["type"], condition["status"]) in TELLING
             ],
             "initContainerStatuses": _containers(status, "initContainerStatuses"),
             "containerStatuses": _containers(status, "containerStatuses"),

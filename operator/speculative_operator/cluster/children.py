@@ -7,6 +7,7 @@ is rendered and, where it differs, applied to on the condition that it is still 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,18 +38,15 @@ class Children:
         Raises NotOurs; ModelInvalid where the API server refuses what was rendered, which only the
         user can mend; ClusterFault.
         """
-        reference = reference_of(manifest)
+        reference, rendered = reference_of(manifest), hash(json.dumps(manifest))
+        if self.cache.agrees(reference, rendered):
+            return False
         try:
-            live = self._seen(reference) or await self._create(manifest)
-            if live is None:
-                return True
-            _refuse_foreign(manifest, live)
-            if first_difference(manifest, live) is None:
-                return False
-            await self._apply(manifest, live)
+            changed = await self._keep(reference, manifest)
         except Refused as refusal:
             raise _blamed(refusal, reference) from refusal
-        return True
+        self.cache.agree(reference, rendered)
+        return changed
 
     async def patch(self, kind: str, manifest: Manifest, change: Manifest) -> None:
         """Merges a change into an object that we see, such as a label of a pod; gone is fine."""
@@ -75,42 +73,48 @@ class Children:
         await self.client.delete(reference.kind, metadata)
         self.cache.drop(reference, copy.uid)
 
-    def _seen(self, reference: Reference) -> Manifest | None:
+    async def _keep(self, reference: Reference, manifest: Manifest) -> bool:
         copy = self.cache.get(reference)
-        return copy.manifest() if copy is not None else None
+        live = copy.manifest() if copy is not None else await self._create(reference, manifest)
+        if live is None:
+            return True
+        _refuse_foreign(reference, manifest, live)
+        if first_difference(manifest, live) is None:
+            return False
+        identity = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
+        answer = await self.client.apply({**manifest, "metadata": identity})
+        self._take_in(reference, manifest, answer)
+        return True
 
-    async def _create(self, manifest: Manifest) -> Manifest | None:
+    async def _create(self, reference: Reference, manifest: Manifest) -> Manifest | None:
         """None once created, else the object that has the name and was not seen."""
-        reference = reference_of(manifest)
         try:
-            self.cache.put(await self.client.create(manifest))
+            answer = await self.client.create(manifest)
         except Refused as refusal:
             if refusal.reason != "AlreadyExists":
                 raise
         else:
+            self._take_in(reference, manifest, answer)
             return None
         unseen = await self.client.find(reference)
         if unseen is None:
             raise ClusterFault(f"{reference} is being deleted by somebody")
         return unseen
 
-    async def _apply(self, manifest: Manifest, live: Manifest) -> None:
-        reference = reference_of(manifest)
-        metadata = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
-        after = await self.client.apply({**manifest, "metadata": metadata})
-        self.cache.put(after)
-        if (path := first_difference(manifest, after)) is not None:
+    def _take_in(self, reference: Reference, manifest: Manifest, answer: Manifest) -> None:
+        """What became of a write. Raises NotOurs where somebody changes it on its way."""
+        self.cache.put(answer)
+        if (path := first_difference(manifest, answer)) is not None:
             raise NotOurs(
                 f"{reference}: something sets {path} anew whenever it is written. "
                 f"Exempt this object from the admission webhook or policy that does so."
             )
 
 
-def _refuse_foreign(manifest: Manifest, live: Manifest) -> None:
+def _refuse_foreign(reference: Reference, manifest: Manifest, live: Manifest) -> None:
     wanted, owner = controller_of(manifest), controller_of(live)
     if owner is not None and wanted is not None and owner["uid"] == wanted["uid"]:
         return
-    reference = reference_of(manifest)
     if owner is not None and wanted is not None and _same_name(owner, wanted):
         raise ClusterFault(f"{reference} of a deleted model of this name is still being removed")
     holder = (

@@ -29,6 +29,8 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 BY_US: Final = {"fieldManager": FIELD_MANAGER}
+PAGE: Final = 500
+"""Objects in one answer to a listing."""
 
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -137,16 +139,22 @@ class Client:
         place = RESOURCES[reference.kind].path(reference.namespace)
         query = {"fieldSelector": f"metadata.name={reference.name}"}
         listing = await self._send(Request("GET", reference.kind, place, query))
-        return next(({**item, "kind": reference.kind} for item in listing["items"]), None)
+        return next(({**item, "kind": reference.kind} for item in listing["items"] or ()), None)
 
     async def list_metadata(
         self, kind: str, namespace: str | None, selector: str
     ) -> list[Manifest]:
         """The metadata of all objects of a kind that the label selector matches."""
-        query = {"labelSelector": selector} if selector else {}
-        place = RESOURCES[kind].path(namespace)
-        listing = await self._send(Request("GET", kind, place, query, accept=METADATA_ONLY))
-        return [{**item, "kind": kind} for item in listing["items"]]
+        query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
+        place, found = RESOURCES[kind].path(namespace), []
+        while True:
+            listing = await self._send(Request("GET", kind, place, query, accept=METADATA_ONLY))
+            found += [
+                {"kind": kind, "metadata": item["metadata"]} for item in listing["items"] or ()
+            ]
+            if not (more := listing["metadata"].get("continue")):
+                return found
+            query["continue"] = more
 
     async def _send(self, request: Request) -> Manifest:
         headers = {"Content-Type": request.content_type, "Accept": request.accept}

@@ -8,9 +8,11 @@ there?". What we do not render is not looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
+
+from speculative_operator.cluster.manifests import Manifest
 
 ENTRY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "containers": ("name",),
@@ -40,45 +42,56 @@ SUFFIXES: Final = {
 }
 
 
-def first_difference(rendered: Any, live: Any, path: tuple[str, ...] = ()) -> str | None:  # noqa: ANN401
+def first_difference(rendered: Manifest, live: Manifest) -> str | None:
     """The path of the first rendered value that the live object lacks or has otherwise, or None."""
-    if isinstance(rendered, Mapping):
-        return _in_mapping(rendered, live, path)
-    if isinstance(rendered, Sequence) and not isinstance(rendered, str):
-        return _in_list(rendered, live, path)
-    if rendered == live or (not rendered and live is None) or _same_quantity(rendered, live, path):
+    found = _in_mapping(rendered, live, amounts=False)
+    return None if found is None else ".".join(found) or "the object"
+
+
+Path = tuple[str, ...]
+
+
+def _in_value(rendered: Any, live: Any, name: str, *, amounts: bool) -> Path | None:  # noqa: ANN401
+    """`name` is the key that holds the value; below `amounts` text may mean a quantity."""
+    if rendered == live:
         return None
-    return _dotted(path)
+    if isinstance(rendered, dict):
+        return _in_mapping(rendered, live, amounts=amounts or name in QUANTITIES)
+    if isinstance(rendered, list):
+        return _in_list(rendered, live or [], name)
+    if not rendered and live is None:
+        return None
+    if (amounts or name in QUANTITIES) and _same_quantity(rendered, live):
+        return None
+    return ()
 
 
-def _in_mapping(rendered: Mapping[str, Any], live: Any, path: tuple[str, ...]) -> str | None:  # noqa: ANN401
-    if not isinstance(live, Mapping):
-        return _dotted(path)
+def _in_mapping(rendered: Manifest, live: Any, *, amounts: bool) -> Path | None:  # noqa: ANN401
+    if not isinstance(live, dict):
+        return ()
     for key, value in rendered.items():
-        if found := first_difference(value, live.get(key), (*path, key)):
-            return found
+        found = _in_value(value, live.get(key), key, amounts=amounts)
+        if found is not None:
+            return (key, *found)
     return None
 
 
-def _in_list(rendered: Sequence[Any], live: Any, path: tuple[str, ...]) -> str | None:  # noqa: ANN401
-    live = live or []
-    entry_key = _entry_key(rendered, path)
-    if entry_key is None:
-        if len(rendered) != len(live):
-            return _dotted(path)
-        there = live
-    else:
+def _in_list(rendered: list[Any], live: list[Any], name: str) -> Path | None:
+    entry_key = _entry_key(rendered, name)
+    if entry_key is not None:
         entries = {_identity(entry, entry_key): entry for entry in live}
-        there = [entries.get(_identity(entry, entry_key)) for entry in rendered]
-    for number, (wanted, standing) in enumerate(zip(rendered, there, strict=True)):
-        if found := first_difference(wanted, standing, (*path, str(number))):
-            return found
+        live = [entries.get(_identity(entry, entry_key)) for entry in rendered]
+    elif len(rendered) != len(live):
+        return ()
+    for number, (wanted, standing) in enumerate(zip(rendered, live, strict=True)):
+        found = _in_value(wanted, standing, "", amounts=False)
+        if found is not None:
+            return (str(number), *found)
     return None
 
 
-def _entry_key(rendered: Sequence[Any], path: tuple[str, ...]) -> tuple[str, ...] | None:
-    name = path[-1] if path else ""
-    if name == "ports" and rendered and isinstance(rendered[0], Mapping):
+def _entry_key(rendered: list[Any], name: str) -> tuple[str, ...] | None:
+    if name == "ports" and rendered and isinstance(rendered[0], dict):
         number = next((key for key in PORT_KEYS if key in rendered[0]), None)
         return None if number is None else (number, "protocol")
     return ENTRY_KEYS.get(name)
@@ -88,9 +101,7 @@ def _identity(entry: Mapping[str, Any], key: tuple[str, ...]) -> tuple[Any, ...]
     return tuple(entry.get(name, "TCP" if name == "protocol" else None) for name in key)
 
 
-def _same_quantity(rendered: Any, live: Any, path: tuple[str, ...]) -> bool:  # noqa: ANN401
-    if live is None or not QUANTITIES.intersection(path[-2:]):
-        return False
+def _same_quantity(rendered: Any, live: Any) -> bool:  # noqa: ANN401
     wanted = _amount(str(rendered))
     return wanted is not None and wanted == _amount(str(live))
 
@@ -105,7 +116,3 @@ def _amount(text: str) -> Fraction | None:
     if suffix in SUFFIXES:
         return Fraction(number) * SUFFIXES[suffix]
     return Fraction(number + suffix)
-
-
-def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(path) or "the object"

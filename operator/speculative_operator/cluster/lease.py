@@ -30,9 +30,9 @@ class LeaseSettings:
     namespace: str
     name: str
     identity: str
-    duration: float = 15.0
-    deadline: float = 10.0
-    pause: float = 2.0
+    duration: float = 30.0
+    deadline: float = 20.0
+    pause: float = 5.0
 
 
 class LeaseLost(ClusterFault):

@@ -130,7 +130,10 @@ class WorkQueue(Generic[Key]):
         try:
             while True:
                 self._changed.clear()
-                while len(running) < workers and (key := self._backlog.take(self._clock())):
+                while (
+                    len(running) < workers
+                    and (key := self._backlog.take(self._clock())) is not None
+                ):
                     task = asyncio.create_task(self._work_on(key, work))
                     running.add(task)
                     task.add_done_callback(running.discard)

@@ -165,14 +165,16 @@ class _Aim:
         if account is not None:
             yield account
         yield service(self.owner, self.model.spec.service)
-        yield self._metadata_once_there(memory_configmap(self.owner, {}, {}))
+        yield _metadata_only(memory_configmap(self.owner, {}, {}))
         for state in self.states:
             facts = self.revisions[state.key].facts
             if facts.schedule and not self._over(state):
                 text = self.seen.schedules.get(state.key) or start_text(
                     policy_of(self.model.spec, facts)
                 )
-                yield self._metadata_once_there(schedule_configmap(self.owner, state.key, text))
+                config_map = schedule_configmap(self.owner, state.key, text)
+                stands = _reference("ConfigMap", config_map) in self.seen.copies
+                yield _metadata_only(config_map) if stands else config_map
 
     def pods(self) -> Iterator[Manifest]:
         scale = next_scale(self.states, limits(self.model.spec.rollout.strategy))
@@ -210,11 +212,10 @@ class _Aim:
     def _is_last(self, state: RevisionState) -> bool:
         return state is self.states[-1]
 
-    def _metadata_once_there(self, config_map: Manifest) -> Manifest:
-        """The tuner writes what is in it, so once it stands only its metadata is kept."""
-        if _reference("ConfigMap", config_map) not in self.seen.copies:
-            return config_map
-        return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}
+
+def _metadata_only(config_map: Manifest) -> Manifest:
+    """The tuner writes what is in it."""
+    return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}
 
 
 def _labels(seen: Observed) -> Iterator[tuple[Pod, str]]:

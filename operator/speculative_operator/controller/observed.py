@@ -134,5 +134,5 @@ def _deployment(manifest: Manifest) -> SeenDeployment:
     failures = manifest["status"]["failures"]
     return SeenDeployment(
         replicas=manifest["spec"].get("replicas", 1),
-        failure=failures[0]["message"] if failures else None,
+        failure=failures[0] if failures else None,
     )

@@ -39,7 +39,8 @@ SETTLING_SECONDS = 1.5
 A new model's pods, a ready engine's names and its first page each come within a second."""
 
 NEXT_STEP_SECONDS = 0.1
-"""After a pass that has changed something, for the step that may follow from it."""
+"""After a pass that has changed something, for the step that may follow from it. A new model has
+no next step before its pods show."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,15 @@ class Reconciler:
         acted = await act(desired, seen, self._tools.children, self._now())
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
-        seen = self._observe(model)
+        if acted.changed:
+            seen = self._observe(model)
         self._tools.fleet.put(reference, _tuned_model(model, seen, desired))
         found = Findings(before, answers, self._tools.fleet.view(model.metadata.uid), self._now())
         wait = await self._write(reference, model, before, status(model, seen, desired, found))
         if isinstance(acted.refusal, NotOurs):
             return outcome_of(acted.refusal, reference)
-        return Done(again_in=NEXT_STEP_SECONDS if acted.changed else wait)
+        more = acted.changed and before is not None
+        return Done(again_in=NEXT_STEP_SECONDS if more else wait)
 
     def _read(self, reference: Reference) -> SpeculativeModel | None:
         """The model; None once it is gone or going, after forgetting all about it."""

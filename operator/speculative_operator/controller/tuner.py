@@ -19,7 +19,9 @@ TICK_SECONDS = 1.0
 READS_A_SECOND = 200.0
 """Pages that one operator reads: with 5,000 engines each is read every 25 s."""
 
-READS_AT_ONCE = 64
+READS_AT_ONCE = 80
+"""Below the connections of one aiohttp session, 100, which the question for names shares."""
+
 SAVES_A_SECOND = 2.0
 """Saves that no decision asks for, over all models."""
 
@@ -53,8 +55,10 @@ class Tuner:
                 self._start_passes()
                 await self._clock.sleep(TICK_SECONDS)
         finally:
-            for task in self._busy.values():
+            busy = tuple(self._busy.values())
+            for task in busy:
                 task.cancel()
+            await asyncio.gather(*busy, return_exceptions=True)
 
     async def tick(self) -> None:
         """One pass of every model that is due, to its end."""
@@ -67,6 +71,7 @@ class Tuner:
         for gone in self._models.keys() - targets.keys():
             del self._models[gone]
             self._told.pop(gone, None)
+            self._retry_at.pop(gone, None)
         pace = sum(len(model.replicas) for model in targets.values()) / READS_A_SECOND
         for uid, model in targets.items():
             if uid not in self._busy and self._due(model, now):
@@ -123,7 +128,7 @@ class Tuner:
         memory = tuning.memory_to_save(now)
         if memory is None:
             return
-        if not tuning.save_waits_for_nobody:
+        if not tuning.has_decided:
             if now < self._next_save:
                 return
             self._next_save = now + 1 / SAVES_A_SECOND

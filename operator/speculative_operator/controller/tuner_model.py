@@ -22,12 +22,12 @@ from speculative_operator.tuning.explain import evidence
 from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.memory import MOST_ENTRIES, Memory, moved
 from speculative_operator.tuning.page import Page
-from speculative_operator.tuning.schedule import ScheduleFile, length_at, schedule_hash
+from speculative_operator.tuning.schedule import ScheduleFile, Table, length_at, schedule_hash
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import NoEvidence, Window
 
-SAVE_SECONDS, SAVE_JITTER = 60.0, 15
+SAVE_SECONDS, SAVE_JITTER = 60.0, 15.0
 """Least time between two saves that no decision asks for; the jitter spreads the models out."""
 
 APPLYING_READ_SECONDS, IDLE_READ_SECONDS = 1.0, 10.0
@@ -52,10 +52,13 @@ class ModelTuning:
         self._answers: Mapping[str, Answer] = {}
         self._gap: NoEvidence | None = None
         self._application = Application("", now)
-        self._applying_table = False
+        self._written: ScheduleFile | None = None
+        self._played: Table | None = None
         self._told_late = ""
         self._must_save = False
         self._notices: list[Notice] = []
+        self._share = zlib.crc32(model.uid.encode()) / 2**32
+        """A number from 0 to 1 that spreads models out which all started at once."""
 
     def observe(
         self, model: TunedModel, answers: Mapping[str, Answer], *, now: float, pace: float
@@ -68,7 +71,6 @@ class ModelTuning:
         self.model = model
         self._answers = answers
         self._gather(now)
-        self._application = self._application.seen(self._pages())
         window: Window | None = None
         if self._gathering.closes(model.policy.window, now):
             window = self._closed(now)
@@ -78,13 +80,14 @@ class ModelTuning:
             state = self._decision.state
             state = replace(state, evidence=evidence(window, state, now=now))
             self._decision = replace(self._decision, state=state)
+        self._watch_application(now)
         self.next_pass = self._next_pass(now, pace)
 
     def _pages(self) -> list[Page]:
         return [answer for answer in self._answers.values() if isinstance(answer, Page)]
 
     def _gather(self, now: float) -> None:
-        gathering = self._gathering.of(frozenset(self._answers))
+        gathering = self._gathering.of(frozenset(pod.uid for pod in self.model.replicas))
         for uid, answer in self._answers.items():
             if isinstance(answer, Page):
                 gathering = gathering.read(uid, answer, now)
@@ -115,7 +118,6 @@ class ModelTuning:
         after = decide(window, before.state, policy, now=now, asked=self.model.look)
         self._decision = after
         self._notices += after.notices
-        self._applying_table = self._applying_table or after.table != before.table
         self._must_save = self._must_save or (
             bool(after.changes)
             or after.table != before.table
@@ -129,12 +131,23 @@ class ModelTuning:
 
     def _next_pass(self, now: float, pace: float) -> float:
         limits, pages = self.model.policy.window, self._pages()
+        pace *= 0.75 + self._share / 2
         if not self._application.in_force and not self._application.late(now):
             return now + APPLYING_READ_SECONDS
         if not any(page.running or page.waiting for page in pages):
             return now + max(IDLE_READ_SECONDS, pace)
         early = self._gathering.opened + limits.least_seconds
         return max(early if early > now else now + limits.least_seconds, now + pace)
+
+    def _watch_application(self, now: float) -> None:
+        """Whether the schedule has arrived; if it should have and has not, that is told once."""
+        application = self._application = self._application.seen(self._pages())
+        if application.in_force and self._written is not None:
+            self._played = self._written.table
+        if application.late(now) and self._told_late != application.digest:
+            self._told_late = application.digest
+            message = f"Schedule {application.digest} is not reported by every engine."
+            self._notices.append(Notice(EventReason.SCHEDULE_NOT_APPLIED, message, warning=True))
 
     def _not_tunable(self) -> str | None:
         """Why no engine that answers can change its length live, in its own words."""
@@ -147,8 +160,7 @@ class ModelTuning:
 
     def memory_to_save(self, now: float) -> Memory | None:
         """The memory if it is to be saved now."""
-        spread = zlib.crc32(self.model.uid.encode()) % SAVE_JITTER
-        old = now - self._memory.written_at >= SAVE_SECONDS + spread
+        old = now - self._memory.written_at >= SAVE_SECONDS + SAVE_JITTER * self._share
         state = self._decision.state
         if not self._must_save and not (old and moved(self._saved, state)):
             return None
@@ -156,8 +168,8 @@ class ModelTuning:
         return replace(memory, bases=self._gathering.bases, written_at=now)
 
     @property
-    def save_waits_for_nobody(self) -> bool:
-        """Whether a decision was made, which is saved before it is acted upon."""
+    def has_decided(self) -> bool:
+        """Whether a decision is not saved yet; it is acted upon only then."""
         return self._must_save
 
     def memory_saved(self, memory: Memory) -> None:
@@ -181,6 +193,7 @@ class ModelTuning:
         written = ScheduleFile.read(current) if current else None
         same = written is not None and written.plays_as(wanted)
         text = current if same and current is not None else wanted.to_json()
+        self._written = written if same else wanted
         if schedule_hash(text) != self._application.digest:
             self._application = Application(schedule_hash(text), now).seen(self._pages())
         if text == current and not self._application.due(now):
@@ -197,19 +210,12 @@ class ModelTuning:
     def view(self, now: float) -> TuningView:
         """Everything that status shows."""
         decision, state = self._decision, self._decision.state
-        application = self._application
-        self._applying_table = self._applying_table and not application.in_force
-        late = application.late(now)
-        if late and self._told_late != application.digest:
-            self._told_late = application.digest
-            message = f"Schedule {application.digest} is not reported by every engine."
-            self._notices.append(Notice(EventReason.SCHEDULE_NOT_APPLIED, message, warning=True))
         situation = Situation(
             gap=self._gap,
             not_tunable=self._not_tunable(),
             unscheduled=not self.model.scheduled and self.model.policy.mode is not TuningMode.OFF,
-            applying=self._applying_table,
-            late=late,
+            applying=self._played not in (None, decision.table),
+            late=self._application.late(now),
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
         main = state.busiest if state.busiest is not None else 1

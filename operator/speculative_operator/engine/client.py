@@ -16,7 +16,7 @@ from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.page import Page
 
-TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = 3.0
 """For one answer, connection included; an engine answers from memory."""
 
 MOST_BYTES = 4 * 1024 * 1024

@@ -13,7 +13,6 @@ from speculative_operator.api.names import PORT_SPECULATION_NUMBER
 from speculative_operator.api.resource import SpeculativeModelSpec
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan import weights
-from speculative_operator.plan.products import ACCELERATORS
 
 HOME = "/home/engine"
 PLUGIN_PATH = "/opt/speculation"
@@ -49,16 +48,21 @@ Variable = Mapping[str, Any]
 
 
 def environment(spec: SpeculativeModelSpec) -> tuple[Variable, ...]:
-    """All variables, the operator's first. A user's value replaces one of the caches."""
-    listed = [
-        variable.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for variable in spec.runtime.env
-    ]
+    """All variables, the operator's first. A user's value replaces one of the caches.
+
+    Raises ModelInvalid for a second token.
+    """
     own = {variable["name"]: variable for variable in _own(spec)}
-    for variable in listed:
-        _refuse(spec, variable, own)
-    taken = {variable["name"] for variable in listed}
-    return (*(own[name] for name in own if name not in taken), *listed)
+    listed = {
+        variable.name: variable.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for variable in spec.runtime.env
+    }
+    if TOKEN in own and TOKEN in listed:
+        raise ModelInvalid(
+            f"spec.runtime.env: {TOKEN} comes from the Secret in credentials already. "
+            f"Leave out one of the two."
+        )
+    return (*(own[name] for name in own if name not in listed), *listed.values())
 
 
 def _own(spec: SpeculativeModelSpec) -> Iterator[Variable]:
@@ -67,20 +71,3 @@ def _own(spec: SpeculativeModelSpec) -> Iterator[Variable]:
     secret = weights.token_secret(spec)
     if secret is not None:
         yield {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": secret, "key": TOKEN}}}
-
-
-def _refuse(spec: SpeculativeModelSpec, variable: Variable, own: Mapping[str, Variable]) -> None:
-    name = variable["name"]
-    if name == TOKEN and name in own:
-        raise ModelInvalid(
-            f"spec.runtime.env: {TOKEN} comes from the Secret in credentials already. "
-            f"Leave out one of the two."
-        )
-    if name == "VLLM_ROCM_USE_AITER" and str(variable.get("value")).lower() in {"1", "true"}:
-        without = [p.value for p in spec.accelerator.products if not ACCELERATORS[p].has_aiter]
-        if without:
-            raise ModelInvalid(
-                f"spec.runtime.env: VLLM_ROCM_USE_AITER=1 needs gfx942 or gfx950, which "
-                f"{', '.join(without)} is not. Set it to 0, or take it out of "
-                f"spec.accelerator.products."
-            )

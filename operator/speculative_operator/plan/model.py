@@ -13,6 +13,7 @@ from speculative_operator.plan import overlay, weights
 from speculative_operator.plan.arguments import arguments, speculative_config
 from speculative_operator.plan.environment import Variable, environment
 from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.kernels import refuse_impossible_kernels
 from speculative_operator.plan.names import Owner
 from speculative_operator.plan.placement import Placement, placement
 from speculative_operator.plan.revision import Variant, revision_key
@@ -62,6 +63,7 @@ def plan(
     """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be."""
     spec = model.spec
     overlay.check(spec.runtime.pod_template)
+    refuse_impossible_kernels(spec)
     scheduled = needs_schedule(spec, variant)
     config = None
     if variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE:

@@ -3,7 +3,9 @@
 vLLM captures graphs for a proposal length up to the widest batch that the start schedule gives it
 (`vllm.config.vllm`, decode tiers), and the table ends at the most requests of a step. So the start
 table plays the wanted lengths from batch 1 on, and gives each further length that may be chosen
-later one batch size at the very top: every length then has graphs for nearly the full batch.
+later one batch size at the very top: every length then has graphs for nearly the full batch. vLLM's
+own ceiling of 512 tokens a graph comes on top of that: at K=7 it is 64 requests, with or without a
+schedule, and `--max-cudagraph-capture-size` among the arguments raises it.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _engine(plan: EnginePlan) -> Manifest:
             **_health(PROBE_SECONDS),
             "failureThreshold": ceil(plan.runtime.startup_timeout_seconds / PROBE_SECONDS),
         },
-        "readinessProbe": {**_health(5), "failureThreshold": 2},
+        "readinessProbe": {**_health(5), "failureThreshold": 3},
         "livenessProbe": {**_health(PROBE_SECONDS), "failureThreshold": 6},
         "lifecycle": {"preStop": {"sleep": {"seconds": UNROUTE_SECONDS}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from speculative_operator.tuning.page import Position
+from speculative_operator.tuning.page import Phase, Position
 from speculative_operator.tuning.window import Window
 
 FADING = 0.85
@@ -29,6 +29,10 @@ OWN_ERROR, CUT_ERROR, CARRIED_ERROR = 0.005, 0.03, 0.06
 
 STEEPEST, TOLERANCE = 4.0, 0.08
 """A window contradicts its row beyond 4 standard errors, traffic jitter of 8% included."""
+
+MOST = 5000.0
+"""Drafts that one window counts for at most: one that covers an hour, after the operator was away,
+must not outweigh the next fifty. Sampling does not matter any more at so many."""
 
 ENOUGH = 50.0
 """Drafts that a row and a window need before they can contradict each other."""
@@ -69,6 +73,12 @@ class Row:
         second = sum((2 * i + 1) * p for i, p in enumerate(chances))
         return max(second - sum(chances) ** 2, 0.0)
 
+    def at_most(self, drafts: float) -> Row:
+        """The same shares from no more than so many drafts."""
+        scale = min(1.0, drafts / self.drafts)
+        accepted = tuple(count * scale for count in self.accepted)
+        return Row(self.requests * scale, self.drafts * scale, accepted)
+
     def faded_plus(self, new: Row | None) -> Row:
         """This row one window later, with what the window brought."""
         faded = [count * FADING for count in self.accepted]
@@ -91,7 +101,7 @@ class Acceptance:
 
     def after(self, window: Window) -> Acceptance:
         """What is known after one more window."""
-        new = window_rows(window)
+        new = {k: row.at_most(MOST) for k, row in window_rows(window).items()}
         direction = self._contradicted(new)
         if direction and direction != self.surprise:
             return replace(self, surprise=direction)
@@ -143,16 +153,21 @@ class Acceptance:
 
 
 def window_rows(window: Window) -> dict[int, Row]:
-    """The rows that one window gives, for each K that had a draft in it."""
+    """The rows that one window gives, for each K that had a draft in it.
+
+    Of the requests in steps with prompt tokens some do not decode yet, so the share of requests
+    that have a draft is taken from steps that only decode.
+    """
     rows = {}
     for k in sorted({key.k for key in window.rows if key.k}):
-        total = window.total(k)
+        total, decoding = window.total(k), window.total(k, Phase.DECODE)
         if total.drafts:
+            drafted = decoding.drafts / decoding.requests if decoding.requests else 1.0
             accepted = (window.positions.get(Position(k, i)) for i in range(k))
             rows[k] = Row(
-                requests=float(max(total.requests, total.drafts)),
-                drafts=float(total.drafts),
-                accepted=tuple(float(at.accepted) if at else 0.0 for at in accepted),
+                requests=total.drafts / drafted if 0 < drafted < 1 else total.drafts,
+                drafts=total.drafts,
+                accepted=tuple(at.accepted if at else 0.0 for at in accepted),
             )
     return rows
 

@@ -23,7 +23,8 @@ COOLDOWN = 3
 
 def chosen(state: State, window: Window, policy: Policy, now: float) -> tuple[State, Changes]:
     """The state with what this window asks for. Nothing is chosen while acceptance is in doubt."""
-    if state.acceptance.surprise or (state.fault is not None and state.fault.acted):
+    faulty = state.fault is not None and state.fault.acted
+    if policy.mode is TuningMode.OFF or state.acceptance.surprise or faulty:
         return state, ()
     lengths = state.acceptance.lengths((0, *policy.choices))
     buckets = dict(state.buckets)

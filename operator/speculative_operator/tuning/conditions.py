@@ -29,7 +29,8 @@ def health(state: State, policy: Policy) -> Verdict:
         return Verdict(FALSE, Reason.NO_ACCEPTANCE, state.fault.message)
     if state.evidence is None:
         return Verdict(UNKNOWN, Reason.NO_TRAFFIC, "No window with enough drafts yet.")
-    if not any(k for _, _, k in state.table):
+    table = policy.fixed if policy.mode is TuningMode.OFF else state.table
+    if not any(k for _, _, k in table):
         return Verdict(TRUE, Reason.PAUSED, "K=0: drafts are only made in trials, soundly.")
     return Verdict(TRUE, Reason.HEALTHY, "Drafts are accepted as a sound draft's are.")
 
@@ -56,6 +57,8 @@ def _measured(state: State, policy: Policy, words: str) -> Verdict:
     if policy.mode is TuningMode.RECOMMEND and advice:
         lengths = " and ".join(f"K={k}" for k in advice)
         return Verdict(FALSE, Reason.RECOMMENDATION, f"{lengths} would be faster than {words}.")
+    if not policy.trial_share:
+        return Verdict(UNKNOWN, Reason.NO_TRIALS, f"{words}; what others bring is not measured.")
     if not state.settled:
         return Verdict(FALSE, Reason.MEASURING, f"{words}; others are being tried.")
     return Verdict(TRUE, Reason.BEST_MEASURED, f"{words} has the highest measured goodput.")

@@ -6,6 +6,9 @@ neighbours. Step times are compared only within one window and one batch cell: t
 free, so drift of the machine, which hits all K alike, teaches nothing. A K that was played alone
 teaches nothing either.
 
+Step counts alone do not say how noisy windows are: other processes slow some blocks down and not
+others. So the variance of times is scaled by how far they have lain from what was expected.
+
 A time that contradicts what is known is held out; the second of the same K in the same direction
 is a change, and is believed. So one outlier on the only look at a K decides nothing.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Estimate
@@ -23,13 +26,13 @@ from speculative_operator.tuning.page import Counts
 SEQUENTIAL, BLOCK = (1.4, 0.13), (1.6, 0.09)
 """(a, r) of drafters that propose token by token, and of those that propose a block at once."""
 
-PRICE_ERROR, SLOPE_ERROR, OWN_ERROR = 0.35, 0.06, 0.10
+PRICE_ERROR, SLOPE_ERROR, OWN_ERROR = 0.35, 0.06, 0.20
 """Standard deviations of log a, of r, and of each K's own distance from the line."""
 
 DRIFT = 0.005
 """How far log c of each K, and of all together, may move from window to window."""
 
-MEASURED = 0.08
+MEASURED = 0.18
 """A ratio less sure than that was not measured; no prior is as sure (OWN_ERROR)."""
 
 LEAST_STEPS = 3
@@ -38,6 +41,9 @@ STEP_ERROR, BLOCK_ERROR = 0.02, 0.015
 
 STEEPEST, CHANGED = 3.5, 0.3
 """Standard errors from which a time contradicts; how much a believed change widens log c."""
+
+NOISE_RATE, MOST_NOISE = 0.1, 30.0
+"""How fast the scale of the times' variance is learned, and its limit."""
 
 FREE = 100.0
 """Variance of the level: as good as infinite for a logarithm of microseconds."""
@@ -69,13 +75,15 @@ def step_time(k: int, counts: Counts) -> StepTime | None:
 class Cost:
     """log c(K) for the K in `lengths` (ascending, all above 0): means and covariance.
 
-    `held` has the direction (-1, 1) of a contradicting time that was held out, by K.
+    `held` has the direction (-1, 1) of a contradicting time that was held out, by K. `noise` is
+    how much larger the variance of times is than their steps say, at least 1.
     """
 
     lengths: tuple[int, ...]
     means: tuple[float, ...]
     covariance: Matrix
     held: Mapping[int, int] = field(default_factory=dict)
+    noise: float = 1.0
 
     @classmethod
     def prior(cls, lengths: tuple[int, ...], *, block: bool) -> Cost:
@@ -123,22 +131,27 @@ class Cost:
             tuple(value + together + (each if i == j else 0.0) for j, value in enumerate(row))
             for i, row in enumerate(self.covariance)
         )
-        return Cost(self.lengths, self.means, covariance, self.held)
+        return replace(self, covariance=covariance)
 
     def after(self, times: Sequence[StepTime]) -> Cost:
         """What is known after the step times of one window in one cell, surest first.
 
         The first one fixes the level. Kalman's update, one time after the other.
         """
-        known = [time for time in times if time.k == 0 or time.k in self.lengths]
+        known = [
+            time._replace(variance=time.variance * self.noise)
+            for time in times
+            if time.k == 0 or time.k in self.lengths
+        ]
         if len(known) < 2:
             return self
         first, *others = sorted(known, key=lambda time: time.variance)
         filtered = _Filter(self)
         filtered.level(first)
-        held = dict(self.held)
+        held, noise = dict(self.held), self.noise
         for time in others:
-            surprise = filtered.surprise(time)
+            surprise, own = filtered.surprise(time)
+            noise = _learned_noise(noise, surprise, own)
             if abs(surprise) <= STEEPEST:
                 held.pop(time.k, None)
             else:
@@ -149,7 +162,16 @@ class Cost:
                 del held[time.k]
                 filtered.widen(time.k)
             filtered.learn(time)
-        return filtered.belief(held)
+        means, covariance = filtered.belief()
+        return Cost(self.lengths, means, covariance, held, noise)
+
+
+def _learned_noise(noise: float, surprise: float, own: float) -> float:
+    """The scale after one more time; in balance when squared surprises are 1 on average. `own` is
+    the share of the expected variance that is the time's: doubt about c(K) says nothing of noise.
+    """
+    grown = noise * (1 + NOISE_RATE * own * (min(surprise**2, STEEPEST**2) - 1))
+    return min(max(grown, 1.0), MOST_NOISE)
 
 
 class _Filter:
@@ -170,12 +192,13 @@ class _Filter:
         self._means[0] = time.mean - sum(self._means[i] for i in self._touched(time.k) if i)
         self.learn(time)
 
-    def surprise(self, time: StepTime) -> float:
-        """Distance of a time from what is expected, in standard errors."""
+    def surprise(self, time: StepTime) -> tuple[float, float]:
+        """Distance of a time from what is expected, in standard errors, and the share of that
+        error's variance that is the time's own."""
         touched = self._touched(time.k)
         expected = sum(self._means[i] for i in touched)
         variance = sum(self._covariance[i][j] for i in touched for j in touched) + time.variance
-        return (time.mean - expected) / math.sqrt(variance)
+        return (time.mean - expected) / math.sqrt(variance), time.variance / variance
 
     def widen(self, k: int) -> None:
         """Makes one K less sure; K=0 is what all others are compared with, so then all of them."""
@@ -198,6 +221,6 @@ class _Filter:
             for row, a in zip(self._covariance, weights, strict=True)
         ]
 
-    def belief(self, held: Mapping[int, int]) -> Cost:
-        covariance = tuple(tuple(row[1:]) for row in self._covariance[1:])
-        return Cost(self._lengths, tuple(self._means[1:]), covariance, held)
+    def belief(self) -> tuple[tuple[float, ...], Matrix]:
+        """Means and covariance of log c, whatever the level."""
+        return tuple(self._means[1:]), tuple(tuple(row[1:]) for row in self._covariance[1:])

@@ -50,11 +50,6 @@ def decide(
     """The schedule to play after a window with evidence, or after none (then only the user's
     commands count). `asked` is the value of the look annotation, `now` Unix time.
     """
-    if policy.mode is TuningMode.OFF or not policy.choices:
-        if window is not None:
-            state = replace(state, evidence=evidence(window, state, now=now))
-        table = policy.fixed if policy.choices else policy.start_table
-        return Decision(state, table, (), health(state, policy), tuned(state, policy))
     before = state
     state, changes = within_bounds(state, policy, now)
     notices: tuple[Notice, ...] = ()
@@ -69,10 +64,11 @@ def decide(
     if state.broken is None:
         fresh = frozenset(state.buckets.keys() - before.buckets.keys())
         state = looked(state, window, policy, asked, fresh=fresh)
+    off = policy.mode is TuningMode.OFF
     return Decision(
         state=state,
-        table=state.table,
-        trials=state.look.trials if state.look else (),
+        table=policy.fixed if off else state.table,
+        trials=state.look.trials if state.look and not off else (),
         healthy=health(state, policy),
         tuned=tuned(state, policy),
         changes=changes,

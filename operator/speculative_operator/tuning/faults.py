@@ -45,9 +45,8 @@ def broken(window: Window, method: str) -> Broken | None:
                 f"At K={k} the accepted tokens by position do not add up to all accepted tokens, "
                 "so nothing is concluded. Check that the plugin fits this vLLM version.",
             )
-        if not total.requests >= LEAST_DRAFTS or total.drafts or method in MATCHING_METHODS:
-            continue
-        if window.total(k, Phase.DECODE).steps:
+        silent = not total.drafts and method not in MATCHING_METHODS
+        if silent and window.total(k, Phase.DECODE).requests >= LEAST_DRAFTS:
             return Broken(
                 Reason.NO_DRAFTS,
                 f"The engines decode at K={k} and make no drafts: speculation is silently off. "

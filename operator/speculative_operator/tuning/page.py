@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import add
 from typing import NamedTuple
 
 EDGES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -52,10 +53,7 @@ class Counts(NamedTuple):
     requests: float = 0
 
     def plus(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def minus(self, other: Counts) -> Counts:
-        return Counts(*(a - b for a, b in zip(self, other, strict=True)))
+        return Counts._make(map(add, self, other))
 
 
 class Position(NamedTuple):

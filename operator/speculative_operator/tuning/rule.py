@@ -22,7 +22,7 @@ HYSTERESIS = 0.01
 FALLBACK_SLACK = 0.02
 """How much less than the minimum gain keeps speculation on, once it is."""
 
-SURE = 1.0
+SURE = 1.3
 """Standard errors by which a gain must differ from zero."""
 
 POSSIBLE = 1.3

@@ -26,7 +26,8 @@ LEAST_DRAFTS = 50
 """A window with less is no evidence."""
 
 STALLED_SECONDS = 30.0
-"""An engine that has requests and has made no step for so long hangs."""
+"""An engine that has requests and has made no step for so long hangs; a page that shows no step
+for so long is an old one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvid
     positions = _subtract(before.positions, counters.positions, Proposed())
     if rows is None or positions is None:
         return NoEvidence(Reason.METRICS_INVALID, "the engine's counters went back")
+    if after.running and not rows and seconds > STALLED_SECONDS:
+        return NoEvidence(Reason.METRICS_INVALID, "the engine's counters stand still under load")
     return Window(
         seconds=seconds,
         rows={key: Counts(*values) for key, values in rows.items()},

@@ -13,8 +13,6 @@ from speculative_operator.plan.environment import HOME, PLUGIN
 from speculative_operator.plan.model import plan
 from tests.unit.plan.builders import SETTINGS, a_model
 
-AITER = {"name": "VLLM_ROCM_USE_AITER", "value": "1"}
-
 
 def environment(model: SpeculativeModel) -> dict[str, Any]:
     listed = plan(model, SETTINGS).environment
@@ -75,21 +73,3 @@ def test_a_token_of_the_users_own_is_accepted_without_credentials() -> None:
     token = {"name": "HF_TOKEN", "value": "hf_x"}
 
     assert environment(a_model(runtime={"env": [token]}))["HF_TOKEN"] == token
-
-
-@pytest.mark.parametrize("product", ["MI210", "MI250X"])
-def test_aiter_is_refused_where_it_does_not_exist(product: str) -> None:
-    """Its kernels are for gfx942 and gfx950; elsewhere the engine dies after loading."""
-    model = a_model(accelerator={"products": ["MI300X", product]}, runtime={"env": [AITER]})
-
-    with pytest.raises(ModelInvalid, match=f"needs gfx942 or gfx950, which {product} is not"):
-        plan(model, SETTINGS)
-
-
-@pytest.mark.parametrize("product", ["MI300A", "MI300X", "MI308X", "MI325X", "MI350X", "MI355X"])
-def test_aiter_is_accepted_where_it_exists(product: str) -> None:
-    """The neighbour; it stays the user's choice, as vLLM leaves it off."""
-    model = a_model(accelerator={"products": [product]}, runtime={"env": [AITER]})
-
-    assert environment(model)["VLLM_ROCM_USE_AITER"] == AITER
-    assert "VLLM_ROCM_USE_AITER" not in environment(a_model())

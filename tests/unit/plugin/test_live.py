@@ -1,6 +1,7 @@
 """One engine's live speculation: attribution of steps, change of schedule, faults."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,10 @@ class Loop:
         self.live.finished(step, self.clock.now, 2 * batch, outcome, more=more)
         return step.asked, length
 
-    def rows(self) -> dict[tuple[int, int], dict[str, float]]:
-        rows = [dict(zip(COLUMNS, row, strict=True)) for row in self.live.ledger.copy().rows]
+    def rows(self) -> dict[tuple[int, int], dict[str, Any]]:
+        rows: list[dict[str, Any]] = [
+            dict(zip(COLUMNS, row, strict=True)) for row in self.live.ledger.copy().rows
+        ]
         return {(row["k"], row["cell"]): row for row in rows}
 
 

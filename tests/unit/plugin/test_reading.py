@@ -9,7 +9,7 @@ import pytest
 
 from live_speculation.live import Engine, LiveSpeculation
 from live_speculation.reading import ScheduleReader, read_in_background
-from live_speculation.schedule import MAX_BYTES, digest
+from live_speculation.schedule import MAX_BYTES, Schedule, digest
 
 ENGINE = Engine("0.33.0", "V1", "ngram", capacity=4, max_batch=8, lengths=frozenset(range(5)))
 
@@ -109,16 +109,18 @@ def test_a_pipe_in_the_files_place_blocks_nothing(reading: Reading) -> None:
     assert "not a regular file" in reading.live.error
 
 
-def test_the_thread_reads_while_no_step_runs(reading: Reading) -> None:
+def test_the_thread_reads_while_no_step_runs(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An idle engine must still report what it has read."""
     offered, stop = threading.Event(), threading.Event()
     offer = reading.live.offer
 
-    def noting(schedule: object) -> None:
-        offer(schedule)  # type: ignore[arg-type]
+    def noting(schedule: Schedule) -> None:
+        offer(schedule)
         offered.set()
 
-    reading.live.offer = noting  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(reading.live, "offer", noting)
     reading.path.write_bytes(file_for(1))
     read_in_background(reading.reader, stop)
 

@@ -1,6 +1,7 @@
 """The schedule file: what is taken, what is refused and in which words."""
 
 import json
+import random
 
 import pytest
 
@@ -13,6 +14,7 @@ from live_speculation.schedule import (
     digest,
     parse,
 )
+from live_speculation.trials import Interleave
 
 ALLOWED = frozenset({0, 1, 2, 4})
 TRIAL = {"batch": [1, 16], "arms": [0, 2], "share": 0.1, "block": 20, "rounds": 30}
@@ -99,6 +101,33 @@ def test_a_broken_file_is_refused_with_the_place_and_the_reason(data: bytes, wor
         parse(data, ALLOWED)
 
     assert words in str(refusal.value)
+
+
+def test_no_mutation_of_a_file_gets_past_the_limits() -> None:
+    """Bytes flipped, cut, doubled and moved: refused with a reason, or within what is allowed."""
+    chance = random.Random(7)
+    whole = written(lease=["uid-1", 3], trials=[TRIAL, {**TRIAL, "batch": [17, 90]}])
+    taken = 0
+    for _ in range(5000):
+        data = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            start, end = sorted(chance.randrange(len(data) + 1) for _ in range(2))
+            end = min(end, start + 12)
+            piece = bytes(data[start:end])
+            data[start:end] = chance.choice(
+                [b"", piece * 2, bytes(chance.choices(b'0123456789-+.eE,:[]{}"ntf', k=3))]
+            )
+        try:
+            schedule = parse(bytes(data), ALLOWED)
+        except ScheduleRefused:
+            continue
+        taken += 1
+        assert set(dense(schedule.table, 300)[1:]) <= ALLOWED
+        assert all(ALLOWED.issuperset(trial.arms) for trial in schedule.trials)
+        playing = Interleave(schedule, 300)
+        for batch in (1, 16, 17, 300):
+            playing.stepped(batch)
+    assert taken > 50
 
 
 def test_gaps_and_the_tail_carry_the_last_length_on() -> None:

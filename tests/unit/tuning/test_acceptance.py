@@ -97,6 +97,37 @@ def test_requests_without_a_draft_count_in_e() -> None:
     assert row.positions == (0.8, 0.6)
 
 
+def test_requests_that_bring_prompt_tokens_do_not_count() -> None:
+    """They are scheduled in the step and give no draft token a chance."""
+    decode = Traffic((0.8, 0.6)).row(2, 100)
+    mixed = decode._replace(requests=decode.requests * 3)
+    positions = Traffic((0.8, 0.6)).window({2: 200}).positions
+    rows = {RowKey(2, 4, Phase.DECODE): decode, RowKey(2, 12, Phase.MIXED): mixed}
+
+    row = window_rows(Window(seconds=5.0, rows=rows, positions=positions))[2]
+
+    assert 1 + row.brought == pytest.approx(2.4)
+
+
+def test_ngram_counts_the_requests_without_a_match() -> None:
+    decode = Traffic((0.8, 0.6)).row(2, 100)
+    sparse = decode._replace(requests=decode.requests * 4)
+    positions = Traffic((0.8, 0.6)).window({2: 100}).positions
+
+    window = Window(seconds=5.0, rows={RowKey(2, 4, Phase.DECODE): sparse}, positions=positions)
+
+    assert 1 + window_rows(window)[2].brought == pytest.approx(1.35)
+
+
+def test_a_window_of_an_hour_does_not_outweigh_those_of_today() -> None:
+    """An operator that was away differences from where it stopped."""
+    acceptance = known({4: 500_000}, (0.5, 0.3, 0.2, 0.1))
+    for _ in range(25):
+        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 100}))
+
+    assert length(acceptance, 4) == pytest.approx(2.13, rel=0.003)
+
+
 def test_old_windows_fade() -> None:
     acceptance = known({4: 500}, (0.5, 0.3, 0.2, 0.1))
     for _ in range(30):

@@ -129,8 +129,8 @@ def test_a_gain_within_one_percent_is_no_reason_to_change() -> None:
 
 
 def test_speculation_must_beat_plain_decoding_by_the_minimum_gain() -> None:
-    """K=1 gives 3% more than K=0: not worth it at 5%, worth it at 0."""
-    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.03, 2: 40.0, 3: 40.0, 4: 40.0}
+    """K=1 gives 8% more than K=0: not worth it at 10%, worth it at 0."""
+    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.08, 2: 40.0, 3: 40.0, 4: 40.0}
     traffic = [Traffic(step_ms=step_ms)] * 20
 
     assert lengths(course(a_policy(minimum_gain=0.10), traffic))[-1] == 0
@@ -272,10 +272,25 @@ def test_auto_after_off_goes_on_with_what_it_knew() -> None:
 def test_method_none_has_nothing_to_tune() -> None:
     policy = a_policy(method="none", choices=(), initial=0)
 
-    decision = first(policy)
+    decision = course(policy, [Traffic()] * 5)[-1]
 
     assert decision.tuned.reason is Reason.NOTHING_TO_TUNE
+    assert decision.healthy.reason is Reason.NOT_SPECULATING
+    assert decision.table == ((1, 64, 0),)
     assert decision.trials == ()
+    assert decision.state.evidence is not None
+    assert decision.state.evidence.goodput == pytest.approx(4 / 0.0096)
+
+
+def test_with_tuning_off_a_dead_draft_is_told_and_a_sound_one_again() -> None:
+    """The fixed lengths are the user's; the alarm is not switched off with tuning."""
+    policy = a_policy(mode=TuningMode.OFF)
+    sick = course(policy, [Traffic(DEAD)] * 5)
+    well = course(policy, [Traffic(GOOD)] * 3, start=sick[-1])
+
+    assert sick[-1].healthy.reason is Reason.NO_ACCEPTANCE
+    assert well[-1].healthy.status is ConditionStatus.TRUE
+    assert {decision.table for decision in sick + well} == {policy.fixed}
 
 
 # Faults.

@@ -117,7 +117,7 @@ def test_everything_together_fits_into_the_config_map() -> None:
     chance = random.Random(0)
     counters = a_page(Traffic().window(dict.fromkeys(range(5), 100))).counters
     lines = tuple(
-        json.dumps({"t": number, "noise": [chance.random() for _ in range(100)]})
+        json.dumps({"t": number, "noise": [chance.random() for _ in range(60)]})
         for number in range(500)
     )
     kept = replace(

@@ -84,6 +84,23 @@ def test_an_engine_that_stands_still_with_requests_is_no_evidence() -> None:
     assert isinstance(difference(a_page(grown(100)).counters, hung, 60.0), NoEvidence)
 
 
+def test_counters_that_stand_still_under_load_are_no_evidence() -> None:
+    """Somebody on the way answers with an old page."""
+    old = a_page(grown(100), running=4)
+
+    gap = difference(old.counters, old, 60.0)
+
+    assert isinstance(gap, NoEvidence)
+    assert "stand still" in gap.message
+    assert isinstance(difference(old.counters, old, 5.0), Window)
+
+
+def test_an_idle_engines_counters_may_stand_still() -> None:
+    idle = a_page(grown(100), running=0, idle_seconds=60.0)
+
+    assert isinstance(difference(idle.counters, idle, 60.0), Window)
+
+
 def test_windows_of_replicas_are_added() -> None:
     """Replicas of one model see the same traffic and share their evidence."""
     fleet = merged([grown(100), Traffic().window({4: 50, 2: 5})])

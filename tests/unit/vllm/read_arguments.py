@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vllm.config import SpeculativeConfig
+from vllm.config import CUDAGraphMode, SpeculativeConfig, VllmConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
 from vllm.model_executor.models.registry import ModelRegistry
@@ -71,42 +71,61 @@ class _Words(io.StringIO):
 
 
 def read(arguments: list[str], models: Path) -> dict[str, Any]:
-    """What vLLM understood, before and after its own validation of the whole config."""
+    """What vLLM understood, and then what its validation of the whole config made of it."""
     space = parsed(arguments)
     wanted = dict(space.speculative_config or {})
+    table = wanted.get("num_speculative_tokens_per_batch_size")
     written = {
         "model": space.model_tag,
         "served": space.served_model_name,
         "port": space.port,
         "shutdown": space.shutdown_timeout,
         "tensor": space.tensor_parallel_size,
+        "pipeline": space.pipeline_parallel_size,
+        "data": space.data_parallel_size,
+        "expert": space.enable_expert_parallel,
         "seqs": space.max_num_seqs,
         "wanted": wanted,
+        "lookup": table
+        and build_dynamic_sd_schedule_lookup(
+            table,
+            vllm_max_batch_size=space.max_num_seqs,
+            vllm_num_speculative_tokens=wanted["num_speculative_tokens"],
+        ),
     }
     _stand_in(space, wanted.get("method", "none"), models)
-    engine = AsyncEngineArgs.from_cli_args(space)
-    config = engine.create_engine_config()
+    try:
+        config = AsyncEngineArgs.from_cli_args(space).create_engine_config()
+    except Exception as error:
+        return {**written, "error": f"{type(error).__name__}: {error}"}
     made = config.speculative_config
-    table = wanted.get("num_speculative_tokens_per_batch_size")
     return {
         **written,
         "method": made and made.method,
         "length": made and made.num_speculative_tokens,
         "table": made and made.num_speculative_tokens_per_batch_size,
-        "lookup": table
-        and build_dynamic_sd_schedule_lookup(
-            table,
-            vllm_max_batch_size=written["seqs"],
-            vllm_num_speculative_tokens=wanted["num_speculative_tokens"],
-        ),
+        "graphs": _graph_sizes(config) if made else None,
     }
+
+
+def _graph_sizes(config: VllmConfig) -> list[int]:
+    """The sizes, in tokens, that vLLM's own rule would capture graphs for on a GPU."""
+    config.compilation_config.cudagraph_mode = CUDAGraphMode.FULL_AND_PIECEWISE
+    config.compilation_config.cudagraph_capture_sizes = None
+    config.compilation_config.max_cudagraph_capture_size = None
+    config.model_config.enforce_eager = False
+    config._set_cudagraph_sizes()
+    sizes: list[int] = config.compilation_config.cudagraph_capture_sizes
+    return sizes
 
 
 def _stand_in(space: Any, method: str, models: Path) -> None:
     space.model = space.model_tag = str(models / TARGETS.get(method, "target"))
     space.revision = space.quantization = space.max_model_len = None
     space.trust_remote_code = True
-    space.tensor_parallel_size = space.pipeline_parallel_size = 1
+    space.tensor_parallel_size = space.pipeline_parallel_size = space.data_parallel_size = 1
+    space.enable_expert_parallel = False
+    space.reasoning_parser = ""
     if space.speculative_config and "model" in space.speculative_config:
         kept = {
             name: value
@@ -114,13 +133,6 @@ def _stand_in(space: Any, method: str, models: Path) -> None:
             if name not in ("revision", "quantization")
         }
         space.speculative_config = {**kept, "model": str(models / DRAFTS[method])}
-
-
-def attempt(arguments: list[str], models: Path) -> dict[str, Any]:
-    try:
-        return read(arguments, models)
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def main() -> None:
@@ -131,7 +143,7 @@ def main() -> None:
         for name in ARCHITECTURES:
             ModelRegistry.register_model(name, ModelRegistry.models[name].load_model_cls())
         result = {
-            "engines": {name: attempt(argv, models) for name, argv in task["engines"].items()},
+            "engines": {name: read(argv, models) for name, argv in task["engines"].items()},
             "options": [field.name for field in dataclasses.fields(SpeculativeConfig)],
         }
     json.dump(result, answers)

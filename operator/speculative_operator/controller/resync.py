@@ -1,0 +1,55 @@
+"""The slow resync: finds what a broken watch has missed, and looks at every model again.
+
+A watch that no longer tells of changes ends the process, since a restart is what cures it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from speculative_operator.cluster.audit import Scope, audit, still_unseen
+from speculative_operator.cluster.cache import Cache
+from speculative_operator.cluster.client import Client
+from speculative_operator.cluster.manifests import MODEL, Reference
+from speculative_operator.errors import ClusterFault
+
+RESYNC_SECONDS: Final = 1800.0
+CATCHING_UP_SECONDS: Final = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class WatchStale(ClusterFault):
+    """A watch has told nothing of a change for a minute, though its stream is open."""
+
+
+async def resync(
+    client: Client,
+    cache: Cache,
+    scope: Scope,
+    again: Callable[[Reference], None],
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Until cancelled. Raises WatchStale."""
+    while True:
+        await sleep(RESYNC_SECONDS)
+        try:
+            findings = await audit(client, cache, scope)
+        except ClusterFault as fault:
+            logger.warning("no resync now: %s", fault)
+            continue
+        for copy in findings.gone:
+            logger.warning("%s is gone, and no watch has told of it", copy.reference)
+            cache.remove(copy.reference, copy.uid)
+            if copy.reference.kind == MODEL.kind:
+                again(copy.reference)
+        for model in cache.models():
+            again(model)
+        if findings.unseen:
+            await sleep(CATCHING_UP_SECONDS)
+            if late := still_unseen(cache, findings.unseen):
+                raise WatchStale(f"{late[0][0]} changed a minute ago, and no watch has told of it")

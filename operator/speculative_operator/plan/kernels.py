@@ -1,0 +1,77 @@
+"""Kernels that the GPU or speculation cannot run: refused before a pod has loaded a model for them.
+
+vLLM starts with each of these and dies, or answers wrongly, at the first request. What needs no
+look beyond one section of the spec is refused by its CEL rules (`api.options`, `api.speculation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from speculative_operator.api.resource import SpeculativeModelSpec
+from speculative_operator.api.speculation import Method
+from speculative_operator.errors import ModelInvalid
+from speculative_operator.plan.products import ACCELERATORS
+
+BACKEND_FLAGS = ("--attention-backend", "--attention-config.backend")
+SHUFFLED_LAYOUT = "VLLM_ROCM_SHUFFLE_KV_CACHE_LAYOUT"
+AITER_SWITCH = "VLLM_ROCM_USE_AITER"
+AITER_BACKENDS = "ROCM_AITER_"
+
+
+def refuse_impossible_kernels(spec: SpeculativeModelSpec) -> None:
+    """Raises ModelInvalid with the first reason, most telling first."""
+    for check in CHECKS:
+        reason = check(spec)
+        if reason is not None:
+            raise ModelInvalid(reason)
+
+
+def _aiter_without_its_gpu(spec: SpeculativeModelSpec) -> str | None:
+    without = [p.value for p in spec.accelerator.products if not ACCELERATORS[p].has_aiter]
+    needs = next(iter(_needs_aiter(spec)), None)
+    if not without or needs is None:
+        return None
+    return (
+        f"{needs} needs AITER's kernels, which exist for gfx942 and gfx950 only, and "
+        f"{', '.join(without)} is neither. Leave it out, or take {', '.join(without)} out of "
+        f"spec.accelerator.products."
+    )
+
+
+def _shuffled_cache_of_several_tokens(spec: SpeculativeModelSpec) -> str | None:
+    speculative = spec.speculation.method is not Method.NONE
+    if speculative and _is_on(spec, SHUFFLED_LAYOUT) and "ROCM_AITER_FA" in _backends(spec):
+        return (
+            f"spec.runtime.env: {SHUFFLED_LAYOUT}=1 does not work with ROCM_AITER_FA and several "
+            f"tokens a step, which is what speculation is. Set it to 0, or choose TRITON_ATTN."
+        )
+    return None
+
+
+CHECKS: tuple[Callable[[SpeculativeModelSpec], str | None], ...] = (
+    _aiter_without_its_gpu,
+    _shuffled_cache_of_several_tokens,
+)
+
+
+def _needs_aiter(spec: SpeculativeModelSpec) -> Iterator[str]:
+    if _is_on(spec, AITER_SWITCH):
+        yield f"spec.runtime.env: {AITER_SWITCH}=1"
+    for backend in _backends(spec):
+        if backend.startswith(AITER_BACKENDS):
+            yield f"attention backend {backend}"
+
+
+def _is_on(spec: SpeculativeModelSpec, name: str) -> bool:
+    values = [variable.value or "" for variable in spec.runtime.env if variable.name == name]
+    return any(value.lower() in {"1", "true"} for value in values)
+
+
+def _backends(spec: SpeculativeModelSpec) -> tuple[str, ...]:
+    """Attention backends that are asked for: the target's, then the draft's."""
+    words = [word for argument in spec.runtime.args for word in argument.split("=", 1)]
+    target = [value for flag, value in pairwise(words) if flag.replace("_", "-") in BACKEND_FLAGS]
+    draft = spec.speculation.options.attention_backend
+    return (*target, *([draft] if draft is not None else []))
