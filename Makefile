@@ -29,6 +29,7 @@ setup: prerequisites .venv/ready ## Install all that the other commands need: pa
 
 .PHONY: prerequisites
 prerequisites:
+	@test -x $(DEBIAN_PYTHON) || { echo "there is no $(DEBIAN_PYTHON): run: apt-get install python3.11" >&2; exit 1; }
 	@$(DEBIAN_PYTHON) -m local.prerequisites --install
 
 .venv/ready: requirements-dev.txt
@@ -89,7 +90,7 @@ demo-down: ## Delete the demo's model; the cluster stays.
 ## Checks
 
 .PHONY: lint
-lint: .venv/ready ## Style, types, import rules, Dockerfiles, chart and rendered manifests.
+lint: setup ## Style, types, import rules, Dockerfiles, chart and rendered manifests.
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -98,19 +99,19 @@ lint: .venv/ready ## Style, types, import rules, Dockerfiles, chart and rendered
 	$(PYTHON) -m tools.validate
 
 .PHONY: test-unit
-test-unit: .venv/ready ## The tests that need no cluster.
+test-unit: setup ## The tests that need no cluster.
 	$(PYTEST) tests/unit $(ARGS)
 
 .PHONY: test
-test: setup lint ## All checks, set-up included; the cluster is taken down again.
-	trap '$(CLUSTER) down' EXIT; \
+test: setup lint ## All checks, set-up included; a cluster that was not up before is taken down again.
+	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \
 	$(INSIDE) $(PYTEST) tests -m 'not long' --durations=15 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.
-	trap '$(CLUSTER) down' EXIT; \
+	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \
 	$(INSIDE) $(PYTEST) tests -m long --durations=15 $(ARGS)

@@ -62,7 +62,9 @@ def build(dockerfile: Path, context: Path, reference: str, aliases: Mapping[str,
             run_root=run_root,
         )  # fmt: skip
         _buildah(
-            "push", "--disable-compression", reference, f"oci:{LAYOUT}:{reference}",
+            # Layers are compressed each time, known or not, so quickly.
+            "push", "--compression-format=zstd", "--compression-level=1",
+            reference, f"oci:{LAYOUT}:{reference}",
             run_root=run_root,
         )  # fmt: skip
 

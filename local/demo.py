@@ -65,9 +65,7 @@ def decisions(status: Status, *, since: str) -> Iterator[tuple[str, str]]:
     """Time and words of the decisions after the time `since`, oldest first."""
     for decision in reversed(status.get("decisions", ())):
         if decision["time"] > since:
-            batch = f"{decision['minBatch']}-{decision['maxBatch']}"
-            change = f"K {decision['before']} → {decision['after']}"
-            yield decision["time"], f"batch {batch}: {change}: {decision['message']}"
+            yield decision["time"], decision["message"]
 
 
 class Demo:
@@ -120,7 +118,7 @@ class Demo:
             while not await running.ended(LOOK_SECONDS):
                 status = await asyncio.to_thread(self.status)
                 for at, words in tuple(decisions(status, since=known)):
-                    print(f"        {words}", flush=True)
+                    print(f"        decided: {words}", flush=True)
                     known = at
                 report = running.report
                 rate = (report.tokens - tokens) / max(report.seconds - seconds, 0.001)
@@ -183,6 +181,7 @@ def main(arguments: Sequence[str]) -> int:
             demo.farewell()
         case ["ask", prompt]:
             print(f"{prompt}{demo.ask(prompt)}")
+            say("(The model's weights are random, so it babbles.)")
         case ["down"]:
             demo.down()
         case _:

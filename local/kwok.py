@@ -47,6 +47,7 @@ def simulated_nodes(count: int, gpus: int = GPUS) -> Iterator[None]:
     with (LOGS / "kwok.log").open("ab") as log:
         kwok = subprocess.Popen(
             node.inside(
+                *("setpriv", "--pdeathsig=TERM"),  # nsenter passes no signal on, so its end is one
                 str(binaries.folder() / "kwok"),
                 f"--kubeconfig={KUBECONFIG}",
                 "--manage-all-nodes=false",

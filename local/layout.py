@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from local.paths import CHECKOUT, STATE
+from local.paths import STATE
 
 PKI = STATE / "pki"
 CONFIG = STATE / "config"
@@ -23,5 +23,5 @@ VAR_LOG = STATE / "var-log"
 CONTAINERD_SOCKET = Path("/run/containerd/containerd.sock")
 DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 
-# Names what the clusters of two checkouts would otherwise share on this machine: the cgroup folder.
-NAME = f"spm-{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}"
+# Names the one thing that two clusters would otherwise share on this machine: the cgroup folder.
+NAME = f"spm-{hashlib.sha256(str(STATE).encode()).hexdigest()[:8]}"

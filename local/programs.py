@@ -17,10 +17,10 @@ from local.addresses import (
     SERVICE_RANGE,
 )
 from local.certificates import CONTROLLER_MANAGER, DNS, KUBELET, PROXY, SCHEDULER, Identity
+from local.devices import DEFAULT_COUNT
 from local.layout import AUDIT_LOG, CONFIG, ETCD, PKI
 from local.node_labels import amd_labels
 
-GPUS = 8
 SERVICE_ACCOUNT_ISSUER = f"https://kubernetes.default.svc.{DNS_DOMAIN}"
 
 
@@ -130,7 +130,7 @@ def _scheduler() -> tuple[str, ...]:
 
 
 def _kubelet() -> tuple[str, ...]:
-    labels = ",".join(f"{key}={value}" for key, value in amd_labels(GPUS).items())
+    labels = ",".join(f"{key}={value}" for key, value in amd_labels(DEFAULT_COUNT).items())
     return (
         f"--kubeconfig={client_config(KUBELET)}",
         f"--config={CONFIG / 'kubelet.json'}",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from local import images, install
+from local import audit, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
 from speculative_operator.api.names import LABEL_MODEL_UID
@@ -21,7 +22,9 @@ from tests.support.kubectl import Kubectl
 
 EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
 MODELS = "speculativemodels.speculation.dev"
+pytestmark = pytest.mark.timeout(600)  # seconds; some install the chart three times
 READY_LIMIT = 120.0
+FORBIDDEN = 403
 OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
@@ -83,47 +86,66 @@ class LiveModel:
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
         self._kubectl = kubectl
-        self._namespace = namespace
+        self._where = f"--namespace={namespace}"
         model = yaml.safe_load(EXAMPLE.read_text())
         model["spec"]["runtime"]["image"] = images.reference("simulated-engine")
         self._name = model["metadata"]["name"]
-        kubectl("apply", f"--namespace={namespace}", "--filename=-", objects=(model,))
+        kubectl("apply", self._where, "--filename=-", objects=(model,))
         wait_for("the model to be Ready", self.is_ready, limit=READY_LIMIT)
 
     def read(self) -> dict[str, Any]:
-        where = f"--namespace={self._namespace}"
         model: dict[str, Any] = json.loads(
-            self._kubectl("get", "spm", self._name, where, "--output=json")
+            self._kubectl("get", "spm", self._name, self._where, "--output=json")
         )
         return model
 
     def is_ready(self) -> bool:
-        conditions = self.read().get("status", {}).get("conditions", ())
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        return self._has("Ready", "True")
 
-    def is_up_to_date(self) -> bool:
+    def is_settled(self) -> bool:
+        """Whether the operator has seen the newest spec and nothing is under way."""
         model = self.read()
-        return bool(model["status"]["observedGeneration"] == model["metadata"]["generation"])
+        seen = model["status"]["observedGeneration"] == model["metadata"]["generation"]
+        return bool(seen) and self.is_ready() and self._has("Progressing", "False")
+
+    def wait_until_settled(self) -> None:
+        wait_for("the edit to be carried out", self.is_settled, limit=READY_LIMIT)
 
     def containers(self) -> tuple[tuple[str, str], ...]:
         """UID of each pod and id of its container: other ones after any restart."""
         selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        pods = json.loads(
-            self._kubectl("get", "pods", f"--namespace={self._namespace}", selector, "-ojson")
-        )
+        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
         return tuple(
             (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["containerID"])
             for pod in pods["items"]
         )
 
-    def set_new_field(self, value: int) -> None:
-        patch = json.dumps({"spec": {"tuning": {NEW_FIELD: value}}})
-        where = f"--namespace={self._namespace}"
-        self._kubectl("patch", "spm", self._name, where, "--type=merge", f"--patch={patch}")
+    def patch(self, spec: Mapping[str, Any]) -> None:
+        patch = json.dumps({"spec": spec})
+        self._kubectl("patch", "spm", self._name, self._where, "--type=merge", f"--patch={patch}")
 
-    def new_field(self) -> int | None:
-        value: int | None = self.read()["spec"]["tuning"].get(NEW_FIELD)
-        return value
+    def delete(self) -> None:
+        """Deletes the model and waits until its pods are gone with it."""
+        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        self._kubectl("delete", "spm", self._name, self._where)
+        self._kubectl("wait", "--for=delete", "pods", self._where, selector, "--timeout=50s")
+
+    def _has(self, kind: str, value: str) -> bool:
+        conditions = self.read().get("status", {}).get("conditions", ())
+        return any(c["type"] == kind and c["status"] == value for c in conditions)
+
+
+def assert_never_refused(namespace: str, account: str, since: datetime) -> None:
+    """By the audit log: the account has asked in the namespace, and no answer was 403."""
+    user = f"system:serviceaccount:{account}"
+    asked = [
+        request
+        for request in audit.requests(since)
+        if request.user == user and request.namespace in {namespace, ""}
+    ]
+
+    assert asked
+    assert not [request for request in asked if request.code == FORBIDDEN]
 
 
 def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl) -> None:
@@ -141,16 +163,36 @@ def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl) -> None:
     assert not may(kubectl, account, RELEASE_NAMESPACE, "update", "leases/another")
 
 
-def test_a_second_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, namespace: str) -> None:
-    """It becomes ready, so it asks for nothing that its Roles do not give."""
-    values = {**own_values(), "namespaces": [namespace], "crd": {"create": False}}
-    narrow = ("narrow", f"--namespace={namespace}")
-    upgrade(kubectl, narrow, CHART, values)
-    account = f"{namespace}:narrow-speculative-operator"
+def test_the_operator_is_never_refused_what_it_asks_for(kubectl: Kubectl, namespace: str) -> None:
+    """A right that is missing shows only once it is needed, and then in somebody's cluster."""
+    since = datetime.now(UTC)
+    model = LiveModel(kubectl, namespace)
+    model.patch({"replicas": 2, "runtime": {"env": [{"name": "ANY", "value": "other"}]}})
+    model.wait_until_settled()
+    model.delete()
 
-    assert may(kubectl, account, namespace, "watch", MODELS)
+    assert_never_refused(namespace, f"{RELEASE_NAMESPACE}:{RELEASE}", since)
+
+
+def test_an_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, namespace: str) -> None:
+    """It serves a model with Roles alone, and has no right elsewhere."""
+    narrow = ("narrow", f"--namespace={namespace}")
+    account = f"{namespace}:narrow-speculative-operator"
+    since = datetime.now(UTC)
+    uninstall(kubectl, OURS)
+
+    upgrade(
+        kubectl,
+        narrow,
+        CHART,
+        {**own_values(), "namespaces": [namespace], "crd": {"create": False}},
+    )
+    LiveModel(kubectl, namespace).delete()
+
     assert not may(kubectl, account, "default", "watch", MODELS)
+    assert_never_refused(namespace, account, since)
     uninstall(kubectl, narrow)
+    install.install()
 
 
 def test_the_operator_answers_its_own_metrics(kubectl: Kubectl) -> None:
@@ -170,14 +212,14 @@ def test_an_upgrade_renews_the_crd_and_leaves_a_live_model_alone(
     """Helm never upgrades what lies in a chart's crds/ folder; ours is a template."""
     upgrade(kubectl, OURS, older_chart(tmp_path), own_values())
     model = LiveModel(kubectl, namespace)
-    before = model.containers()
-    assert model.new_field() is None
+    older, before = model.read(), model.containers()
 
     upgrade(kubectl, OURS, CHART, own_values())
-    model.set_new_field(5)
-    wait_for("the new operator to see the edit", model.is_up_to_date, limit=READY_LIMIT)
+    model.patch({"tuning": {NEW_FIELD: 5}})
+    model.wait_until_settled()
 
-    assert model.new_field() == 5
+    assert NEW_FIELD not in older["spec"]["tuning"]
+    assert model.read()["spec"]["tuning"][NEW_FIELD] == 5
     assert model.containers() == before
 
 

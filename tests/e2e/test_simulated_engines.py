@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +12,7 @@ from local.simulated_engine.assembly import choose_group
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.goodput import page
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
@@ -119,14 +122,23 @@ def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_le
     """Pods serve without the operator; what was learned is in the cluster."""
     with traffic(simulated.url(), simulated.name, CLIENTS) as report:
         simulated.wait("it speculates", _mode("Speculative"), timeout=60)
-        pod, length = simulated.pod(), simulated.status()["proposalLength"]
+        pod, before = simulated.pod(), simulated.status()
+        table = json.loads(simulated.schedule())["table"]
         operator.kill()
-        after = simulated.pod()
-        schedule_length = simulated.status()["proposalLength"]
+        killed_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        taken_up = json.loads(simulated.schedule())["table"]
+        after = simulated.wait(
+            "the new operator has measured",
+            lambda found: found["status"]["evidence"]["measuredAt"] > killed_at,
+            timeout=120,
+        )
 
-    assert after["metadata"]["uid"] == pod["metadata"]["uid"]
-    assert after["status"]["containerStatuses"] == pod["status"]["containerStatuses"]
-    assert schedule_length == length
+    now = simulated.pod()
+    assert now["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert now["status"]["containerStatuses"] == pod["status"]["containerStatuses"]
+    assert taken_up == table
+    assert page(simulated.address())["hash_in_force"] is not None
+    assert after["status"]["decisions"][-1] == before["decisions"][-1]
     assert report.failed == 0, report.failures
 
 

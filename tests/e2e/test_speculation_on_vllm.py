@@ -14,6 +14,7 @@ import yaml
 from local import model_volume
 from local.paths import CHECKOUT
 from speculative_operator.tuning.memory import from_data
+from speculative_operator.tuning.window import LEAST_DRAFTS
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
@@ -90,7 +91,7 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
 
     with traffic(tiny.url(), tiny.name, CLIENTS) as report:
         tiny.wait("K is 1 or 2", _length_in({1, 2}), timeout=120)
-        lengths = _lengths_during(tiny, 10 * WINDOW_SECONDS)
+        lengths = _lengths_during(tiny, windows=10)
 
     print("\ngoodput by K, tokens/s ± standard error (timed steps):")
     for found in goodput(first, page(tiny.address())):
@@ -145,13 +146,25 @@ def _accepted_above(least: float) -> Holds:
     return lambda found: float(found["status"].get("evidence", {}).get("acceptance", 0)) > least
 
 
-def _lengths_during(model: Served, seconds: float) -> set[int]:
-    seen = set()
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        seen.add(int(model.status()["proposalLength"]))
-        time.sleep(1)
+def _lengths_during(model: Served, *, windows: int) -> set[int]:
+    """K at every look while so many windows close: 5 s each, with enough drafts for evidence."""
+    seen: set[int] = set()
+    for _ in range(windows):
+        drafts, opened = _drafts(model), time.monotonic()
+
+        def closed(drafts: int = drafts, opened: float = opened) -> bool:
+            seen.add(int(model.status()["proposalLength"]))
+            long_enough = time.monotonic() - opened >= WINDOW_SECONDS
+            return long_enough and _drafts(model) - drafts >= LEAST_DRAFTS
+
+        until("a window with evidence", closed, timeout=60, interval=1)
     return seen
+
+
+def _drafts(model: Served) -> int:
+    """All drafts of its engine so far."""
+    found = page(model.address())
+    return sum(row[found["columns"].index("drafts")] for row in found["rows"])
 
 
 def _windows_until_fallback(model: Served) -> int:

@@ -34,7 +34,8 @@ class Engine:
 
     `capacity` is the K it was started for, `lengths` the K that can be played live, `max_batch`
     the most requests of one step. With `stages` of pipeline parallelism a request takes part in
-    every such-and-so-manyth step only. An engine that is not `tunable` says why in `reason`.
+    every such-and-so-manyth step only. An engine that is not `tunable` says why in `reason`; one
+    that is not `measured` either has no hooks, and its books stay empty.
     """
 
     vllm: str
@@ -46,6 +47,7 @@ class Engine:
     stages: int = 1
     tunable: bool = True
     reason: str = ""
+    measured: bool = True
 
 
 def _no_load() -> tuple[int, int]:

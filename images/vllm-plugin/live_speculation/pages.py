@@ -53,6 +53,7 @@ def state(live: LiveSpeculation) -> dict[str, Any]:
         "capacity": engine.capacity,
         "tunable": engine.tunable,
         "reason": engine.reason,
+        "measured": engine.measured,
         "hash_read": read.digest if read else None,
         "hash_in_force": live.digest_in_force,
         "error": live.error or live.fault,

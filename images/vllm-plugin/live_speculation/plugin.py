@@ -44,7 +44,8 @@ def _register() -> None:
     if not problem:
         vllm_hooks.install(internals.scheduler, version, _serve)
     elif vllm_hooks.inside_engine_core():
-        _serve(LiveSpeculation(Engine(vllm=version, tunable=False, reason=problem)))
+        engine = Engine(vllm=version, tunable=False, reason=problem, measured=False)
+        _serve(LiveSpeculation(engine))
 
 
 def _serve(live: LiveSpeculation) -> None:

@@ -34,7 +34,7 @@ ANNOTATION_LOOK: Final = "speculation.dev/look"
 ANNOTATION_SCHEDULE: Final = "speculation.dev/schedule"
 """On a pod, `<hash>.<attempt>`: makes the kubelet hand the schedule on at once."""
 ANNOTATION_VERDICT: Final = "speculation.dev/verdict"
-"""On a ControllerRevision: `trial`, `good`, or `bad: <reason>`."""
+"""On a ControllerRevision: `trial` or `good`."""
 ANNOTATION_VERDICT_TIME: Final = "speculation.dev/verdict-time"
 
 # Ports of an engine's pod, by name.

@@ -113,6 +113,7 @@ class ProposalLengths(ApiModel):
         default=(),
         min_length=1,
         max_length=32,
-        description="A fixed table by batch size, played while tuning is off.",
+        description="A fixed table by batch size. It is only played once tuning.mode is Off; with "
+        "Auto and Recommend it waits, and tuning starts from initial.",
         json_schema_extra=TABLE_RULES,
     )

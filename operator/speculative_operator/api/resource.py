@@ -13,7 +13,7 @@ from speculative_operator.api.hardware import AcceleratorSpec, ParallelismSpec
 from speculative_operator.api.model import ModelSpec
 from speculative_operator.api.runtime import RuntimeSpec
 from speculative_operator.api.speculation import SpeculationSpec, choices_in
-from speculative_operator.api.tuning import TuningSpec
+from speculative_operator.api.tuning import TuningMode, TuningSpec
 
 _CAPACITY, _CHOICES = choices_in("self.speculation")
 _PIPELINE = "self.?parallelism.?pipeline.orValue(1)"
@@ -84,6 +84,15 @@ BOUNDS_RULES = (
         field=".tuning.bounds",
     ),
     Rule(
+        f"!({_BOUNDS}) || self.speculation.method in ['none', 'suffix'] || {_MIN} > 0 || "
+        f"{_MAX} == 0 || {_MAX} > {_CAPACITY} || {_CHOICES}.exists(k, k <= {_MAX})",
+        "max %d is below the smallest choice %d, so that only plain decoding is left: write max: "
+        "0 to switch speculation off, or list a length up to %d in "
+        "speculation.proposalLength.choices",
+        (_MAX, f"{_CHOICES}.min()", _MAX),
+        field=".tuning.bounds.max",
+    ),
+    Rule(
         f"!({_BOUNDS}) || self.speculation.method != 'suffix'",
         "suffix decoding chooses its length itself and cannot be told while it serves: leave "
         "bounds out",
@@ -92,7 +101,27 @@ BOUNDS_RULES = (
     ),
 )
 
+_SCHEDULED = (
+    f"self.?tuning.?mode.orValue('{TuningMode.AUTO}') != '{TuningMode.OFF}' || "
+    "self.speculation.?proposalLength.?perBatch.hasValue()"
+)
+"""Whether the engine starts with a schedule, as in `plan.schedule`, where the method has one."""
+
 ENGINE_RULES = (
+    Rule(
+        f"self.speculation.method in ['none', 'suffix'] || {_DATA} > 1 || !({_SCHEDULED}) || "
+        f"self.model.maxNumSeqs > {_CHOICES}.size()",
+        "maxNumSeqs %d is too few for %d proposal lengths (0 and %s), since each needs a batch "
+        "size of its own in the start schedule: write maxNumSeqs: %d or more, or list fewer "
+        "speculation.proposalLength.choices",
+        (
+            "self.model.maxNumSeqs",
+            f"{_CHOICES}.size() + 1",
+            _CHOICES,
+            f"{_CHOICES}.size() + 1",
+        ),
+        field=".model.maxNumSeqs",
+    ),
     Rule(
         "!has(self.model.maxModelLen) || !has(self.speculation.options) || "
         "!has(self.speculation.options.maxModelLen) || "
@@ -181,7 +210,6 @@ class Metadata(ApiModel):
     namespace: str
     uid: str
     generation: int = 0
-    labels: Mapping[str, str] = Field(default_factory=dict)
     annotations: Mapping[str, str] = Field(default_factory=dict)
     deletion_timestamp: str | None = None
 

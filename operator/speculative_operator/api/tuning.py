@@ -76,7 +76,8 @@ class TuningSpec(ApiModel):
     )
     bounds: Bounds = Field(
         default=Bounds(),
-        description="Limits of the proposal length, both in; equal ones pin it.",
+        description="Limits of the proposal length, both in; equal ones pin it. With mode Off they "
+        "are not looked at: the fixed lengths are played as written.",
     )
     minimum_gain_percent: Annotated[int, Field(ge=0, le=100)] = Field(
         default=5,

@@ -117,6 +117,10 @@ class Cache:
         copy = self._copies.get(reference)
         return copy is not None and self._agreed.get(reference) == (rendered, copy.content)
 
+    def rendered_so(self, reference: Reference, rendered: int) -> bool:
+        """Whether the object was found to say the same manifest before, in whatever state."""
+        return self._agreed.get(reference, (None,))[0] == rendered
+
     def children(self, model_uid: str) -> Iterator[Copy]:
         """All objects that carry the model's UID."""
         return (self._copies[reference] for reference in self._children.get(model_uid, ()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from speculative_operator.cluster.cache import Cache, Copy
 from speculative_operator.cluster.client import CONFLICT, INVALID, NOT_FOUND, Client, Refused
@@ -22,7 +22,11 @@ from speculative_operator.cluster.manifests import (
     controller_of,
     reference_of,
 )
+from speculative_operator.cluster.ownership import as_applied
 from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
+
+DROPPING_FIELDS: Final = frozenset({"Service"})
+"""Kinds of which a manifest may lack what an earlier one had. The others only change values."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Children:
         if self.cache.agrees(reference, rendered):
             return False
         try:
-            changed = await self._keep(reference, manifest)
+            changed = await self._keep(reference, manifest, rendered)
         except Refused as refusal:
             raise _blamed(refusal, reference) from refusal
         self.cache.agree(reference, rendered)
@@ -73,7 +77,7 @@ class Children:
         await self.client.delete(reference.kind, metadata)
         self.cache.drop(reference, copy.uid)
 
-    async def _keep(self, reference: Reference, manifest: Manifest) -> bool:
+    async def _keep(self, reference: Reference, manifest: Manifest, rendered: int) -> bool:
         copy = self.cache.get(reference)
         live = copy.manifest() if copy is not None else await self._create(reference, manifest)
         if live is None:
@@ -81,6 +85,8 @@ class Children:
         _refuse_foreign(reference, manifest, live)
         if first_difference(manifest, live) is None:
             return False
+        if reference.kind in DROPPING_FIELDS and not self.cache.rendered_so(reference, rendered):
+            await self._book_fields(reference)
         identity = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
         answer = await self.client.apply({**manifest, "metadata": identity})
         self._take_in(reference, manifest, answer)
@@ -100,6 +106,15 @@ class Children:
         if unseen is None:
             raise ClusterFault(f"{reference} is being deleted by somebody")
         return unseen
+
+    async def _book_fields(self, reference: Reference) -> None:
+        """Lets the next apply drop what an earlier manifest had."""
+        live = await self.client.find(reference)
+        entries = (
+            as_applied(live["metadata"].get("managedFields", [])) if live is not None else None
+        )
+        if live is not None and entries is not None:
+            await self.client.book_fields(live, entries)
 
     def _take_in(self, reference: Reference, manifest: Manifest, answer: Manifest) -> None:
         """What became of a write. Raises NotOurs where somebody changes it on its way."""

@@ -7,26 +7,28 @@ than the request.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlencode
 
 import aiohttp
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.client.rest import RESTClientObject
 
 from speculative_operator.api.names import FIELD_MANAGER
-from speculative_operator.cluster.connection import REQUEST_TIMEOUT_SECONDS, bearer_token
+from speculative_operator.cluster.connection import bearer_token, session
 from speculative_operator.cluster.manifests import RESOURCES, Manifest, Reference
 from speculative_operator.errors import ClusterFault
 
 JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+ESCAPED: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+"""What Go's encoder escapes; none of it means anything outside of JSON's strings."""
 
 BY_US: Final = {"fieldManager": FIELD_MANAGER}
 PAGE: Final = 500
@@ -55,7 +57,7 @@ class Request:
     kind: str
     place: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     content_type: str = JSON
     accept: str = JSON
 
@@ -73,7 +75,7 @@ class Client:
     def __init__(self, configuration: Configuration, answered: Answered = lambda *_: None) -> None:
         self._configuration = configuration
         self._answered = answered
-        self._rest = RESTClientObject(configuration)
+        self._session = session(configuration)
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,7 +86,7 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._rest.close()
+        await self._session.close()
 
     async def create(self, manifest: Manifest) -> Manifest:
         """A new object; raises Refused with status CONFLICT when the name is taken."""
@@ -104,6 +106,20 @@ class Client:
         body = {**change, "metadata": {**change.get("metadata", {}), "uid": metadata["uid"]}}
         place = _place(kind, metadata)
         return await self._send(Request("PATCH", kind, place, BY_US, body, MERGE_PATCH))
+
+    async def book_fields(self, live: Manifest, entries: list[Manifest]) -> Manifest:
+        """Sets who owns which field of an object, unless it has changed since it was read."""
+        metadata = live["metadata"]
+        change = [
+            {
+                "op": "test",
+                "path": "/metadata/resourceVersion",
+                "value": metadata["resourceVersion"],
+            },
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        ]
+        place = _place(live["kind"], metadata)
+        return await self._send(Request("PATCH", live["kind"], place, BY_US, change, JSON_PATCH))
 
     async def replace(self, manifest: Manifest) -> Manifest:
         """A full update, refused with CONFLICT when the object has changed since it was read."""
@@ -160,18 +176,31 @@ class Client:
         headers = {"Content-Type": request.content_type, "Accept": request.accept}
         if token := await bearer_token(self._configuration):
             headers["Authorization"] = f"Bearer {token}"
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        async with _faults_of(request):
-            answer = await self._rest.request(  # type: ignore[no-untyped-call]
+        async with (
+            _faults_of(request),
+            self._session.request(
                 request.method,
-                f"{self._configuration.host}{request.place}{query}",
+                f"{self._configuration.host}{request.place}",
+                params=request.query,
                 headers=headers,
-                body=request.body,
-                _request_timeout=REQUEST_TIMEOUT_SECONDS,
-            )
+                data=None if request.body is None else canonical(request.body),
+                proxy=self._configuration.proxy,
+                server_hostname=self._configuration.tls_server_name,
+            ) as answer,
+        ):
             text = await answer.read()
         self._answered(request.method, request.kind, answer.status)
         return _parsed(request, answer.status, text)
+
+
+def canonical(body: object) -> bytes:
+    """JSON as the API server writes it itself.
+
+    The data of a ControllerRevision is kept byte by byte and is immutable, so whatever the server
+    decodes and writes again (a patch) must come out as it was sent.
+    """
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(ESCAPED).encode()
 
 
 def _collection(kind: str, metadata: Mapping[str, Any]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 from kubernetes.aio.client import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 
 REQUEST_TIMEOUT_SECONDS = 30
@@ -20,8 +22,16 @@ async def load(kubeconfig: Path | None, context: str | None = None) -> Configura
         await load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig), context=context, client_configuration=configuration
         )
-    configuration.connection_pool_maxsize = CONNECTIONS
     return configuration
+
+
+def session(configuration: Configuration) -> aiohttp.ClientSession:
+    """An HTTP session with the connection's certificates; requests end within bounded time."""
+    rest = RESTClientObject(configuration)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=rest.ssl_context),
+        timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS),
+    )
 
 
 async def bearer_token(configuration: Configuration) -> str | None:

@@ -76,28 +76,32 @@ class Lease:
 
     async def keep(self) -> None:
         """Renews until cancelled; raises LeaseLost when it is taken or could not be renewed."""
+        renewed_at = self._clock()
         while True:
             await self._sleep(self._settings.pause)
-            try:
-                async with asyncio.timeout(self._settings.deadline):
-                    await self._renew()
-            except TimeoutError:
-                raise LeaseLost(f"not renewed for {self._settings.deadline:.0f} s") from None
+            left = self._settings.deadline - (self._clock() - renewed_at)
+            if await self._attempt_within(left):
+                renewed_at = self._clock()
+            elif self.term is None:
+                raise LeaseLost("somebody else has taken the Lease")
+            elif self._clock() - renewed_at >= self._settings.deadline:
+                raise LeaseLost(f"the Lease was not renewed for {self._settings.deadline:.0f} s")
 
     async def release(self) -> None:
         """Lets the next one lead at once."""
         if self._seen is None or not self._holds(self._seen):
             return
         try:
-            await self._client.replace(self._lease(self._seen, holder="", duration=1))
+            self._look(await self._client.replace(self._lease(self._seen, holder="", duration=1)))
         except ClusterFault as fault:
             logger.warning("Lease not released: %s", fault)
 
-    async def _renew(self) -> None:
-        while not await self._attempt():
-            if self._seen is not None and not self._holds(self._seen):
-                raise LeaseLost(f"taken by {self._seen['spec'].get('holderIdentity')}")
-            await self._sleep(self._settings.pause)
+    async def _attempt_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._attempt()
+        except TimeoutError:
+            return False
 
     async def _attempt(self) -> bool:
         """One try to take or renew; False while another one holds it or the API server fails."""

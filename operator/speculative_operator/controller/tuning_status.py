@@ -24,7 +24,6 @@ from speculative_operator.controller.policy import first_decision
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.plan.facts import RevisionFacts
-from speculative_operator.plan.revision import Variant
 from speculative_operator.tuning import verdict as tuning
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table, length_at
@@ -99,7 +98,7 @@ def _verdicts(healthy: Verdict, tuned: Verdict) -> Mapping[ConditionType, Verdic
 
 
 def _mode(facts: RevisionFacts, table: Table) -> Mode:
-    if facts.method is Method.NONE or facts.variant is Variant.AUTOREGRESSIVE:
+    if facts.method is Method.NONE:
         return Mode.AUTOREGRESSIVE
     return Mode.SPECULATIVE if any(k for _, _, k in table) else Mode.FALLBACK
 

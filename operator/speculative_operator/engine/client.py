@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 import aiohttp
@@ -45,14 +46,18 @@ class Engines:
         self._http_port = http_port
 
     async def read(self, replica: Addressed) -> Page:
-        """The plugin's page; vLLM's own where the plugin does not listen."""
+        """The plugin's page; vLLM's own where the plugin does not listen or does not measure."""
         try:
             status, body = await self._get(replica.address, self._state_port, "/state")
         except NotListening:
             return await self._read_vllm(replica.address)
         if status != 200:
             raise EngineSilent(f"/state answered {status}")
-        return parse_state(body)
+        page = parse_state(body)
+        if page.measured:
+            return page
+        own = await self._read_vllm(replica.address)
+        return replace(own, plugin=page.plugin, vllm=page.vllm, reason=page.reason)
 
     async def _read_vllm(self, address: str) -> Page:
         status, body = await self._get(address, self._http_port, "/metrics")

@@ -65,6 +65,7 @@ def parse_state(text: str | bytes) -> Page:
             rows=_rows(_field(body, "columns", list), _field(body, "rows", list)),
             positions=_positions(_field(body, "positions", list)),
         ),
+        measured=_field({"measured": True, **body}, "measured", bool),
     )
 
 

@@ -1,8 +1,8 @@
 """Reads what is needed of vLLM's own `/metrics`, for engines without the plugin.
 
 The page shows acceptance and tokens, but not at which K and batch a step was made nor how long it
-took; so such an engine is never tuned live. Its sums stand in one row: the started K, no batch
-cell, phase `mixed`. Only needed lines are parsed: a page is 50 KiB and up.
+took; so such an engine is never tuned live. Its sums stand in one row: the started K (0 without
+speculation), no batch cell, phase `mixed`. Only needed lines are parsed: a page is 50 KiB and up.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def parse_vllm_metrics(text: str) -> Page:
     """The page, or PageUnreadable.
 
     Refused: a page that is cut, that holds the numbers of two models or two engines (whose sums
-    belong to nobody), or a number that no counter can have. Absent speculative counters (method
-    none, or `--disable-log-stats`) are absent, not 0.
+    belong to nobody), or a number that no counter can have. An engine that speculates shows its
+    speculative counters from its start on: where there are none, it decodes plainly, at K=0.
     """
     if not text.endswith("\n"):
         raise PageUnreadable("the page is cut")
@@ -51,10 +51,8 @@ def parse_vllm_metrics(text: str) -> Page:
             raise PageUnreadable(f"{name} is missing")
     started = samples["process_start_time_seconds"]
     capacity = len(positions)
-    rows: dict[RowKey, Counts] = {}
-    if "spec_decode_num_drafts_total" in samples:
-        rows[RowKey(capacity, None, Phase.MIXED)] = _row(samples)
-    drafts = samples.get("spec_decode_num_drafts_total", 0.0)
+    speculates = "spec_decode_num_drafts_total" in samples
+    row = _row(samples) if speculates else _plain_row(samples["generation_tokens_total"])
     return Page(
         plugin="",
         vllm="",
@@ -73,9 +71,9 @@ def parse_vllm_metrics(text: str) -> Page:
         counters=Counters(
             pid=0,
             started=started,
-            rows=rows,
+            rows={RowKey(capacity, None, Phase.MIXED): row},
             positions={
-                Position(capacity, at): Proposed(drafts, accepted)
+                Position(capacity, at): Proposed(row.drafts, accepted)
                 for at, accepted in sorted(positions.items())
             },
         ),
@@ -117,6 +115,11 @@ def _row(samples: Samples) -> Counts:
         )
     except KeyError as error:
         raise PageUnreadable(f"{error.args[0]} is missing") from error
+
+
+def _plain_row(generated: float) -> Counts:
+    """Plain decoding: a request gives one token a step."""
+    return Counts(generated=generated, requests=generated)
 
 
 def _value(text: str, name: str) -> float:

@@ -9,13 +9,11 @@ from pydantic import Field
 
 from speculative_operator.api.base import ApiModel
 from speculative_operator.api.speculation import Method
-from speculative_operator.plan.revision import Variant
 
 
 class RevisionFacts(ApiModel):
     """Recorded beside the pod template, once, when the revision is made. Read-only ever after."""
 
-    variant: Variant
     method: Method
     schedule: bool = Field(description="The engine was started with a schedule: K can change live.")
     capacity: int = Field(description="Longest proposal that the engine was started for.")

@@ -18,6 +18,7 @@ BACKEND_FLAGS = ("--attention-backend", "--attention-config.backend")
 SHUFFLED_LAYOUT = "VLLM_ROCM_SHUFFLE_KV_CACHE_LAYOUT"
 AITER_SWITCH = "VLLM_ROCM_USE_AITER"
 AITER_BACKENDS = "ROCM_AITER_"
+AITER_MLA = "ROCM_AITER_MLA"
 
 
 def refuse_impossible_kernels(spec: SpeculativeModelSpec) -> None:
@@ -50,8 +51,19 @@ def _shuffled_cache_of_several_tokens(spec: SpeculativeModelSpec) -> str | None:
     return None
 
 
+def _aiter_mla_on_cdna4(spec: SpeculativeModelSpec) -> str | None:
+    faulty = [p.value for p in spec.accelerator.products if ACCELERATORS[p].gfx == "gfx950"]
+    if not faulty or AITER_MLA not in _backends(spec):
+        return None
+    return (
+        f"attention backend {AITER_MLA} faults on gfx950 ({', '.join(faulty)}). "
+        f"Choose TRITON_MLA, or take {', '.join(faulty)} out of spec.accelerator.products."
+    )
+
+
 CHECKS: tuple[Callable[[SpeculativeModelSpec], str | None], ...] = (
     _aiter_without_its_gpu,
+    _aiter_mla_on_cdna4,
     _shuffled_cache_of_several_tokens,
 )
 
@@ -70,8 +82,8 @@ def _is_on(spec: SpeculativeModelSpec, name: str) -> bool:
 
 
 def _backends(spec: SpeculativeModelSpec) -> tuple[str, ...]:
-    """Attention backends that are asked for: the target's, then the draft's."""
+    """Attention backends that are asked for, in upper case: the target's, then the draft's."""
     words = [word for argument in spec.runtime.args for word in argument.split("=", 1)]
     target = [value for flag, value in pairwise(words) if flag.replace("_", "-") in BACKEND_FLAGS]
     draft = spec.speculation.options.attention_backend
-    return (*target, *([draft] if draft is not None else []))
+    return tuple(name.upper() for name in (*target, draft) if name is not None)

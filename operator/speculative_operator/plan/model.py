@@ -16,7 +16,7 @@ from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.kernels import refuse_impossible_kernels
 from speculative_operator.plan.names import Owner
 from speculative_operator.plan.placement import Placement, placement
-from speculative_operator.plan.revision import Variant, revision_key
+from speculative_operator.plan.revision import revision_key
 from speculative_operator.plan.schedule import (
     base_table,
     needs_schedule,
@@ -52,30 +52,27 @@ class EnginePlan:
     runtime: RuntimeSpec
 
 
-def key_of(model: SpeculativeModel, variant: Variant = Variant.SPECULATIVE) -> str:
+def key_of(model: SpeculativeModel) -> str:
     """The key of the revision that `model` asks for."""
-    return revision_key(model.spec, variant, model.metadata.annotations.get(ANNOTATION_REFRESH))
+    return revision_key(model.spec, model.metadata.annotations.get(ANNOTATION_REFRESH))
 
 
-def plan(
-    model: SpeculativeModel, settings: Settings, variant: Variant = Variant.SPECULATIVE
-) -> EnginePlan:
+def plan(model: SpeculativeModel, settings: Settings) -> EnginePlan:
     """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be."""
     spec = model.spec
     overlay.check(spec.runtime.pod_template)
     refuse_impossible_kernels(spec)
-    scheduled = needs_schedule(spec, variant)
+    scheduled = needs_schedule(spec)
     config = None
-    if variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE:
+    if spec.speculation.method is not Method.NONE:
         table = start_table(base_table(spec), defaults.choices(spec)) if scheduled else None
         config = speculative_config(spec, table)
     located = (weights.target(spec), weights.draft(spec) if config is not None else None)
     return EnginePlan(
         owner=Owner.of(model),
         generation=model.metadata.generation,
-        key=key_of(model, variant),
+        key=key_of(model),
         facts=RevisionFacts(
-            variant=variant,
             method=spec.speculation.method,
             schedule=scheduled,
             capacity=spec.speculation.proposal_length.capacity,

@@ -44,6 +44,8 @@ OWN_PATHS = (PLUGIN_PATH, SCHEDULE_FOLDER)
 
 POD_FIELDS: Mapping[str, str] = {
     "nodeSelector": "Set spec.accelerator.nodeSelector instead.",
+    "nodeName": "It goes past the scheduler, which counts GPUs. Set "
+    "spec.accelerator.nodeSelector instead.",
     "tolerations": "Set spec.accelerator.tolerations instead.",
     "imagePullSecrets": "Set spec.runtime.imagePullSecrets instead.",
     "serviceAccountName": "Set spec.runtime.serviceAccountName instead.",

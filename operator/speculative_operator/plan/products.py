@@ -1,4 +1,4 @@
-"""AMD's accelerators as nodes know them: device ids, product names, architecture and memory.
+"""AMD's accelerators as nodes know them: device ids, product names, architecture.
 
 Source: ROCm/k8s-device-plugin and the kernel's amdgpu.ids. Device ids of virtual functions are
 listed too; such nodes carry no product name.
@@ -22,7 +22,6 @@ class Accelerator:
     """PCI device ids in the labels' form: lower case, no 0x."""
     product_names: tuple[str, ...]
     """Values of the label `amd.com/gpu.product-name`."""
-    memory_gb: int
 
     @property
     def has_aiter(self) -> bool:
@@ -36,31 +35,23 @@ def _names(*models: str) -> tuple[str, ...]:
 
 ACCELERATORS: Mapping[Product, Accelerator] = MappingProxyType(
     {
-        Product.MI210: Accelerator("gfx90a", ("740f", "7410"), _names("MI210"), 64),
+        Product.MI210: Accelerator("gfx90a", ("740f", "7410"), _names("MI210")),
         Product.MI250X: Accelerator(
-            "gfx90a", ("7408", "740c"), _names("MI250", "MI250X", "MI250X_MI250"), 128
+            "gfx90a", ("7408", "740c"), _names("MI250", "MI250X", "MI250X_MI250")
         ),
-        Product.MI300A: Accelerator("gfx942", ("74a0",), _names("MI300A"), 128),
+        Product.MI300A: Accelerator("gfx942", ("74a0",), _names("MI300A")),
         Product.MI300X: Accelerator(
             "gfx942",
             ("74a1", "74a9", "74b5", "74bd"),
             _names("MI300X", "MI300X_OAM", "MI300X_HF"),
-            192,
         ),
         Product.MI308X: Accelerator(
             "gfx942",
             ("74a2", "74a8", "74b6", "74bc"),
             _names("MI308X", "MI308X_OAM", "MI308X_HF"),
-            192,
         ),
-        Product.MI325X: Accelerator(
-            "gfx942", ("74a5", "74b9"), _names("MI325X", "MI325X_OAM"), 256
-        ),
-        Product.MI350X: Accelerator(
-            "gfx950", ("75a0", "75b0"), _names("MI350X", "MI350X_OAM"), 288
-        ),
-        Product.MI355X: Accelerator(
-            "gfx950", ("75a3", "75b3"), _names("MI355X", "MI355X_OAM"), 288
-        ),
+        Product.MI325X: Accelerator("gfx942", ("74a5", "74b9"), _names("MI325X", "MI325X_OAM")),
+        Product.MI350X: Accelerator("gfx950", ("75a0", "75b0"), _names("MI350X", "MI350X_OAM")),
+        Product.MI355X: Accelerator("gfx950", ("75a3", "75b3"), _names("MI355X", "MI355X_OAM")),
     }
 )

@@ -1,9 +1,9 @@
 """The key of a revision: equal keys mean that the running pods are what the spec asks for.
 
 The key is the first 10 hex digits of SHA-256 over canonical JSON of {`spec`: the fields that shape
-a pod, those at their default left out; `variant`; `refresh`}. Leaving defaults out keeps the key
-when a newer CRD brings a new defaulted field. Lists that mean a set or a map are sorted; the order
-of arguments, served names and the overlay means something and stays.
+a pod, those at their first default (`plan.key_defaults`) left out; `variant`; `refresh`}. So the
+key stays when a newer CRD brings a new defaulted field or changes a default. Lists that mean a set
+or a map are sorted; the order of arguments, served names and the overlay means something and stays.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from speculative_operator.api.resource import SpeculativeModelSpec
+from speculative_operator.plan.key_defaults import DEFAULTS_SO_FAR
 
 KEY_LENGTH = 10
 
@@ -45,17 +45,15 @@ UNORDERED = (
 """Lists whose order means nothing."""
 
 
-class Variant(StrEnum):
-    """How a revision runs the model."""
+OVERLAY = "runtime.podTemplate"
 
-    SPECULATIVE = "speculative"
-    AUTOREGRESSIVE = "autoregressive"
-    """Without a speculative config: plain decoding at its true speed."""
+VARIANT = "speculative"
+"""How a revision runs the model; in the key, so that another way would be another revision."""
 
 
-def revision_key(spec: SpeculativeModelSpec, variant: Variant, refresh: str | None) -> str:
+def revision_key(spec: SpeculativeModelSpec, refresh: str | None) -> str:
     """10 hex digits. `refresh` is the value of the annotation `speculation.dev/refresh`."""
-    what = {"spec": _pod_shaping(spec), "variant": variant.value, "refresh": refresh}
+    what = {"spec": _pod_shaping(spec), "variant": VARIANT, "refresh": refresh}
     return hashlib.sha256(canonical(what).encode()).hexdigest()[:KEY_LENGTH]
 
 
@@ -66,22 +64,33 @@ def canonical(value: object) -> str:
 
 def _pod_shaping(spec: SpeculativeModelSpec) -> Mapping[str, Any]:
     fields: dict[str, Any] = spec.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, include=POD_SHAPING
+        mode="json", by_alias=True, exclude_none=True, exclude_unset=True, include=POD_SHAPING
     )
     for path in UNORDERED:
         _sort(fields, path)
-    return _without_empty(fields)
+    return _written(fields, "")
 
 
-def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves out sections of which all is default. What the overlay holds is the user's own."""
-    kept = {
-        name: _without_empty(value)
-        if isinstance(value, Mapping) and name != "podTemplate"
-        else value
-        for name, value in fields.items()
+def _written(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The fields of a section without those at their first default."""
+    kept = {name: _value(value, f"{prefix}{name}") for name, value in fields.items()}
+    return {
+        name: value for name, value in kept.items() if not _is_default(value, f"{prefix}{name}")
     }
-    return {name: value for name, value in kept.items() if value != {}}
+
+
+def _value(value: object, at: str) -> object:
+    """A field's value without the defaults in it. What the overlay holds is the user's own."""
+    if isinstance(value, Mapping) and at != OVERLAY:
+        return _written(value, f"{at}.")
+    if isinstance(value, list):
+        return [_value(entry, f"{at}[]") for entry in value]
+    return value
+
+
+def _is_default(value: object, at: str) -> bool:
+    first, *_ = DEFAULTS_SO_FAR.get(at, (None,))
+    return value == first if first is not None else value in (None, [], {})
 
 
 def _sort(fields: dict[str, Any], path: tuple[str, ...]) -> None:

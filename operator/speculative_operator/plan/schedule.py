@@ -17,26 +17,20 @@ from speculative_operator.api.resource import SpeculativeModelSpec
 from speculative_operator.api.speculation import Method
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.errors import ModelInvalid
-from speculative_operator.plan.revision import Variant
 from speculative_operator.tuning.schedule import Table, joined
 
 UNTUNABLE = frozenset({Method.SUFFIX, Method.NONE})
 """Suffix decoding asserts its configured length, and none has no length."""
 
 
-def needs_schedule(spec: SpeculativeModelSpec, variant: Variant) -> bool:
+def needs_schedule(spec: SpeculativeModelSpec) -> bool:
     """Whether the engine starts with a schedule, without which its length cannot change live.
 
     Data parallelism makes vLLM drop it, and on engines without full graphs it costs some speed, so
     there is none where nothing would use it.
     """
     used = spec.tuning.mode is not TuningMode.OFF or spec.speculation.proposal_length.per_batch
-    return (
-        variant is Variant.SPECULATIVE
-        and spec.speculation.method not in UNTUNABLE
-        and spec.parallelism.data == 1
-        and bool(used)
-    )
+    return spec.speculation.method not in UNTUNABLE and spec.parallelism.data == 1 and bool(used)
 
 
 def fixed_table(spec: SpeculativeModelSpec, prepared: Collection[int]) -> Table:
@@ -79,7 +73,7 @@ def start_table(base: Table, lengths: Sequence[int]) -> Table:
         raise ModelInvalid(
             f"spec.model.maxNumSeqs: {most} is too few for {len(others) + 1} proposal lengths "
             f"({', '.join(map(str, sorted({everywhere, *others})))}), since each needs a batch "
-            f"size of its own in the start schedule. Set maxNumSeqs to {len(others) + 1} or more, "
+            f"size of its own in the start schedule. Write maxNumSeqs: {len(others) + 1} or more, "
             f"or list fewer spec.speculation.proposalLength.choices."
         )
     kept = tuple((low, min(high, widest), k) for low, high, k in base if low <= widest)

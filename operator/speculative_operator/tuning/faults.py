@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from speculative_operator.api.conditions import Reason
+from speculative_operator.api.speculation import Method
 from speculative_operator.tuning.page import Phase
 from speculative_operator.tuning.window import LEAST_DRAFTS, Window
 
@@ -22,8 +23,9 @@ LEAST_PROBED = 20
 UNEQUAL = 0.02
 """Sums of the same tokens may differ by so much."""
 
-MATCHING_METHODS = frozenset({"ngram", "ngram_gpu", "suffix"})
-"""They make no draft where they find no match, so silence is no fault."""
+MATCHING_METHODS = frozenset({Method.NGRAM, Method.SUFFIX})
+"""They propose what followed a match: silence is no fault, and neither are bad guesses, since there
+are no weights that could be corrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,10 @@ def first_tokens(window: Window) -> tuple[float, float]:
     return drafted, sum(at.accepted for at in first) / drafted if drafted else 0.0
 
 
-def weak(window: Window) -> bool:
+def weak(window: Window, method: str) -> bool:
     """Whether a window shows acceptance that no sound draft has."""
     drafted, accepted = first_tokens(window)
-    return drafted >= LEAST_DRAFTS and accepted < WEAK
+    return method not in MATCHING_METHODS and drafted >= LEAST_DRAFTS and accepted < WEAK
 
 
 def recovered(window: Window) -> bool:

@@ -37,7 +37,7 @@ def guarded(
     """The state with a fault found, acted upon or over. `before` lacks the window."""
     if state.fault is not None and recovered(window):
         return _over(state), (), (_BACK,)
-    if not weak(window):
+    if not weak(window, policy.method):
         return (state if state.fault else replace(state, weak=0)), (), ()
     saved = before.acceptance if state.weak == 0 else state.saved
     state = replace(state, weak=state.weak + 1, saved=saved)

@@ -97,7 +97,8 @@ class Page:
     """What an engine says of itself at one moment.
 
     `plugin` is the plugin's version, "" where the page comes from vLLM's own metrics; such an
-    engine is never `tunable`. `lease` is that of the schedule it has read.
+    engine is never `tunable`. `lease` is that of the schedule it has read. `measured` is False
+    where the plugin answers but could not be put into this vLLM: its counters count nothing.
     """
 
     plugin: str
@@ -115,3 +116,4 @@ class Page:
     idle_seconds: float
     trials: tuple[TrialLeft, ...]
     counters: Counters
+    measured: bool = True

@@ -139,6 +139,20 @@ TABLE_REFUSALS = (
         {TABLE: rows((1, 8, 4), (9, 16, 0)), f"{LENGTHS}.choices": [4, 7]},
     ),
     Refusal(
+        "fewer batch sizes than proposal lengths",
+        {"model.maxNumSeqs": 5},
+        r"spec.model.maxNumSeqs: Invalid value: 5: maxNumSeqs 5 is too few for 6 proposal lengths "
+        r"\(0 and \[1, 2, 3, 5, 7\]\), since each needs a batch size of its own in the start "
+        "schedule: write maxNumSeqs: 6 or more, or list fewer speculation.proposalLength.choices",
+        {"model.maxNumSeqs": 6},
+    ),
+    Refusal(
+        "fewer batch sizes than proposal lengths for a table that is played while tuning is off",
+        {"model.maxNumSeqs": 1, "tuning.mode": "Off", TABLE: rows((1, 1, 3))},
+        "maxNumSeqs 1 is too few for 6 proposal lengths",
+        {"model.maxNumSeqs": 1, "tuning.mode": "Off"},
+    ),
+    Refusal(
         "a batch size of 0",
         {TABLE: rows((0, 8, 3))},
         r"perBatch\[0\].minBatch: Invalid value: 0: .* greater than or equal to 1",
@@ -174,6 +188,20 @@ TUNING_REFUSALS = (
         r"no choice lies within bounds 4 to 4 \(choices: \[1, 2, 3, 5, 7\]\): widen the bounds, or "
         "add a length to speculation.proposalLength.choices",
         {"tuning.bounds": {"min": 5, "max": 5}},
+    ),
+    Refusal(
+        "a longest length below the smallest choice",
+        {METHOD: "dflash", "tuning.bounds": {"max": 2}},
+        "spec.tuning.bounds.max: Invalid value: 2: max 2 is below the smallest choice 3, so that "
+        "only plain decoding is left: write max: 0 to switch speculation off, or list a length up "
+        "to 2 in speculation.proposalLength.choices",
+        {METHOD: "dflash", "tuning.bounds": {"max": 2}, f"{LENGTHS}.choices": [2, 7]},
+    ),
+    Refusal(
+        "a longest length below every listed choice",
+        {f"{LENGTHS}.choices": [7, 5], "tuning.bounds": {"min": 0, "max": 4}},
+        "max 4 is below the smallest choice 5",
+        {f"{LENGTHS}.choices": [7, 5], "tuning.bounds": {"min": 0, "max": 0}},
     ),
     Refusal(
         "a negative bound",

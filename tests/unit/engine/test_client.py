@@ -110,6 +110,21 @@ async def test_without_the_plugin_vllms_own_page_is_read(
     assert page.counters.rows
 
 
+async def test_a_plugin_that_does_not_measure_leaves_the_numbers_to_vllm(
+    serve: Serve, session: aiohttp.ClientSession
+) -> None:
+    """Its own page is empty on a vLLM that it does not know, and says why nothing can be tuned."""
+    reason = "vLLM 0.99.0 is not one of 0.32.0, 0.33.0"
+    state = {**STATE, "vllm": "0.99.0", "tunable": False, "reason": reason, "measured": False}
+    ports = await serve(answers(state)), await serve(answers(NOISY.read_text()))
+
+    page = await Engines(session, state_port=ports[0], http_port=ports[1]).read(Pod())
+
+    assert (page.plugin, page.vllm, page.reason) == ("0.1.0", "0.99.0", reason)
+    assert not page.tunable
+    assert page.counters.rows
+
+
 async def test_an_engine_that_is_gone_is_silent(
     session: aiohttp.ClientSession, closed_port: int
 ) -> None:

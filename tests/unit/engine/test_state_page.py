@@ -137,6 +137,7 @@ def test_a_sum_that_cannot_be_refuses_the_page(column: int, number: str) -> None
         {"trials": [{"batch": [1], "rounds_left": 0}]},
         {"lease": ["uid"]},
         {"tunable": "yes"},
+        {"measured": None},
         {"method": None},
         {"hash_read": 3},
     ],

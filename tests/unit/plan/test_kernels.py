@@ -27,7 +27,8 @@ NEEDING_AITER = [
     backend("--attention-backend", "ROCM_AITER_FA"),
     backend("--attention-backend=ROCM_AITER_FA"),
     backend("--attention_backend=ROCM_AITER_FA"),
-    backend("--seed=1", "--attention-config.backend", "ROCM_AITER_MLA"),
+    backend("--seed=1", "--attention-config.backend", "ROCM_AITER_UNIFIED_ATTN"),
+    backend("--attention-backend=rocm_aiter_fa"),
     {"speculation": {**EAGLE3, "options": {"attentionBackend": "ROCM_AITER_FA"}}},
 ]
 
@@ -59,6 +60,18 @@ def test_aiter_is_accepted_where_it_exists(sections: dict[str, Any], product: st
 def test_older_gpus_run_what_does_not_need_it(runtime: dict[str, Any]) -> None:
     """The other neighbour."""
     check(accelerator={"products": ["MI210"]}, runtime=runtime)
+
+
+@pytest.mark.parametrize("product", ["MI350X", "MI355X"])
+@pytest.mark.parametrize("name", ["ROCM_AITER_MLA", "rocm_aiter_mla"])
+def test_aiters_mla_is_refused_on_cdna_4(name: str, product: str) -> None:
+    """Its kernel faults there (recipes#926), minutes into serving."""
+    runtime = {"args": ["--attention-backend", name]}
+
+    with pytest.raises(ModelInvalid, match=rf"gfx950 \({product}\). Choose TRITON_MLA"):
+        check(accelerator={"products": ["MI300X", product]}, runtime=runtime)
+    check(accelerator={"products": ["MI300X"]}, runtime=runtime)
+    check(accelerator={"products": [product]}, runtime={"args": ["--attention-backend=TRITON_MLA"]})
 
 
 def test_a_shuffled_cache_is_refused_with_speculation_on_aiters_attention() -> None:

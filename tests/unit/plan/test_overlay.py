@@ -58,6 +58,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (pod(nodeSelector={"a": "b"}), "spec.nodeSelector: Set spec.accelerator.nodeSelector"),
     (pod(tolerations=[]), "spec.tolerations: Set spec.accelerator.tolerations"),
     (pod(affinity={"nodeAffinity": {}}), "affinity.nodeAffinity: The operator chooses nodes"),
+    (pod(nodeName="gpu-1"), "spec.nodeName: It goes past the scheduler, which counts GPUs. Set"),
     (pod(terminationGracePeriodSeconds=1), "Set spec.runtime.drainSeconds"),
     (
         {"metadata": {"labels": {"speculation.dev/serving": "false"}}},
@@ -103,6 +104,7 @@ def test_what_the_operator_needs_is_refused_in_words(overlay: dict[str, Any], wo
         pod(containers=[{"name": "side", "image": "x", "args": ["--a"], "env": []}]),
         pod(initContainers=[{"name": "warm", "image": "x"}]),
         pod(affinity={"podAntiAffinity": {}}),
+        pod(schedulerName="volcano"),
         pod(topologySpreadConstraints=[{"maxSkew": 1}], priorityClassName="high"),
     ],
     ids=str,

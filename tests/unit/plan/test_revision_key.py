@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import to_jsonable_python
 
 from speculative_operator.api.model import ModelSpec
 from speculative_operator.api.resource import SpeculativeModelSpec
+from speculative_operator.plan import key_defaults, revision
 from speculative_operator.plan.model import key_of
-from speculative_operator.plan.revision import Variant, revision_key
+from speculative_operator.plan.revision import POD_SHAPING, revision_key
 from tests.unit.plan.builders import EAGLE3, a_model
 
 LENGTHS = {"capacity": 7, "choices": [1, 2, 3, 5, 7]}
@@ -140,15 +144,41 @@ def test_an_order_that_means_something_counts(one: dict[str, Any], other: dict[s
 
 
 def test_a_default_written_out_rolls_nothing() -> None:
-    """The API server writes defaults into the stored object; a dry run does not."""
+    """The API server writes defaults into the stored object; a dry run does not. These are the
+    first ones that it wrote, and stay here as they are whatever the defaults of today."""
     written = a_model(
         model={"maxNumSeqs": 256, "dtype": "auto", "trustRemoteCode": False},
         speculation={**EAGLE3, "proposalLength": {"capacity": 7}, "options": {}},
+        accelerator={"products": ["MI300X"], "count": 1, "resourceName": "amd.com/gpu"},
         parallelism={"pipeline": 1, "data": 1, "expert": False},
-        runtime={"sharedMemory": "8Gi", "securityContext": {"runAsUser": 1000}, "env": []},
+        runtime={
+            "imagePullPolicy": "IfNotPresent",
+            "sharedMemory": "8Gi",
+            "securityContext": {
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "runAsNonRoot": True,
+                "readOnlyRootFilesystem": False,
+                "capabilities": {"drop": ["ALL"]},
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "startupTimeoutSeconds": 1800,
+            "drainSeconds": 120,
+            "env": [],
+        },
     )
 
-    assert key_of(written) == key_of(a_model())
+    assert key_of(written) == "8ced338bce"
+
+
+def test_a_default_in_the_entry_of_a_list_rolls_nothing() -> None:
+    """They are stored like all others."""
+
+    def tolerating(**toleration: str) -> str:
+        return key_of(a_model(accelerator={"products": ["MI300X"], "tolerations": [toleration]}))
+
+    assert tolerating(key="a", operator="Exists") == tolerating(key="a")
+    assert tolerating(key="a", operator="Equal") != tolerating(key="a")
 
 
 def test_a_new_field_with_a_default_rolls_nothing() -> None:
@@ -165,15 +195,65 @@ def test_a_new_field_with_a_default_rolls_nothing() -> None:
     stored["model"]["sleepLevel"] = 1
     newer = NewerSpec.model_validate(stored)
 
-    old, new = (revision_key(s, Variant.SPECULATIVE, None) for s in (spec, newer))
+    old, new = (revision_key(s, None) for s in (spec, newer))
     assert old == new
 
 
-def test_the_variants_are_two_revisions() -> None:
-    """Plain decoding at its true speed needs pods of its own."""
-    model = a_model()
+def test_a_default_changed_by_a_later_release_rolls_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The API server wrote the old default into the stored object, or nothing where the section was
+    not written: neither asked for other pods."""
 
-    assert key_of(model, Variant.AUTOREGRESSIVE) != key_of(model)
+    class NewerModel(ModelSpec):
+        max_num_seqs: int = 512
+
+    class NewerSpec(SpeculativeModelSpec):
+        model: NewerModel
+
+    def newer(**model: int) -> str:
+        spec = a_model(model=model).spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return revision_key(NewerSpec.model_validate(spec), None)
+
+    changed = {**key_defaults.DEFAULTS_SO_FAR, "model.maxNumSeqs": (256, 512)}
+    monkeypatch.setattr(revision, "DEFAULTS_SO_FAR", changed)
+
+    assert newer(maxNumSeqs=256) == newer() == key_of(a_model())
+    assert newer(maxNumSeqs=512) != key_of(a_model())
+
+
+def defaults_of(model: type[BaseModel], wanted: Any, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and JSON of every default but None and nothing, as far as `wanted` includes a field."""
+    for name, field in model.model_fields.items():
+        if wanted is not True and name not in wanted:
+            continue
+        path = f"{at}.{to_camel(name)}".removeprefix(".")
+        inner, entries = inner_model(field.annotation)
+        if inner is not None:
+            inside = True if wanted is True else wanted[name]
+            yield from defaults_of(inner, inside, path + entries)
+        elif not field.is_required():
+            default = to_jsonable_python(field.get_default(call_default_factory=True))
+            if default not in (None, [], {}):
+                yield path, default
+
+
+def inner_model(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    """The model in an annotation, and `[]` where it is the entry of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    is_list = get_origin(annotation) is tuple
+    found = [inner_model(each) for each in get_args(annotation)]
+    model, entries = next((each for each in found if each[0] is not None), (None, ""))
+    return model, entries + ("[]" if is_list else "")
+
+
+def test_every_default_of_today_is_listed_for_the_key() -> None:
+    """A field's default changed in api/: add the new one behind the old ones, and never take the
+    first one away, since it is what the key of every running model leaves out."""
+    today = dict(defaults_of(SpeculativeModelSpec, POD_SHAPING))
+
+    assert today == {at: so_far[-1] for at, so_far in key_defaults.DEFAULTS_SO_FAR.items()}
 
 
 def test_a_new_refresh_is_a_new_revision() -> None:

@@ -9,7 +9,6 @@ import pytest
 from speculative_operator.api import defaults
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan.model import plan
-from speculative_operator.plan.revision import Variant
 from speculative_operator.plan.schedule import (
     base_table,
     fixed_table,
@@ -66,7 +65,7 @@ def test_too_few_batch_sizes_are_refused_in_words() -> None:
 
     assert str(refusal.value) == (
         "spec.model.maxNumSeqs: 4 is too few for 6 proposal lengths (0, 1, 2, 3, 5, 7), since each "
-        "needs a batch size of its own in the start schedule. Set maxNumSeqs to 6 or more, or list "
+        "needs a batch size of its own in the start schedule. Write maxNumSeqs: 6 or more, or list "
         "fewer spec.speculation.proposalLength.choices."
     )
 
@@ -98,12 +97,7 @@ def test_just_enough_batch_sizes_are_accepted() -> None:
 )
 def test_who_starts_with_a_schedule(sections: dict[str, Any], scheduled: bool) -> None:
     """A schedule costs speed without full graphs, and vLLM drops it where it cannot be used."""
-    assert needs_schedule(a_model(**sections).spec, Variant.SPECULATIVE) is scheduled
-
-
-def test_plain_decoding_has_no_schedule() -> None:
-    """Without a speculative config there is no length to change."""
-    assert not needs_schedule(a_model().spec, Variant.AUTOREGRESSIVE)
+    assert needs_schedule(a_model(**sections).spec) is scheduled
 
 
 def test_gaps_and_the_tail_of_a_fixed_table_carry_the_last_length_on() -> None:

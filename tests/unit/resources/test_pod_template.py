@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from speculative_operator.plan.model import plan
-from speculative_operator.plan.revision import Variant
 from speculative_operator.plan.weights import METHOD_WORDS
 from speculative_operator.resources.pod_template import pod_template
-from tests.unit.plan.builders import EAGLE3, SETTINGS, a_model
+from tests.unit.plan.builders import SETTINGS, a_model
 
 DRAFT_MODEL = {"method": "draft_model"}
 KEY = "speculation.dev/revision"
@@ -221,11 +220,3 @@ def test_a_sidecar_of_the_overlay_stands_beside_the_engine() -> None:
     names = [container["name"] for container in pod(runtime=over)["containers"]]
 
     assert names == ["engine", "agent"]
-
-
-def test_the_draft_of_plain_decoding_is_not_mounted() -> None:
-    """The fallback pod must start also when the draft's volume is what is broken."""
-    model = a_model(speculation={**EAGLE3, "draft": {"source": "pvc://heads"}})
-    found = pod_template(plan(model, SETTINGS, Variant.AUTOREGRESSIVE))["spec"]["volumes"]
-
-    assert not [volume for volume in found if "persistentVolumeClaim" in volume]

@@ -15,15 +15,21 @@ from tests.support.windows import Traffic
 
 def test_low_but_real_acceptance_is_no_fault() -> None:
     """Whether 0.15 pays is a question of cost, not of health."""
-    assert not weak(Traffic((0.15, 0.02, 0.0, 0.0)).window({4: 100}))
+    assert not weak(Traffic((0.15, 0.02, 0.0, 0.0)).window({4: 100}), "eagle3")
 
 
 def test_hardly_any_first_token_accepted_is_weak() -> None:
-    assert weak(Traffic((0.05, 0.0, 0.0, 0.0)).window({4: 100}))
+    assert weak(Traffic((0.05, 0.0, 0.0, 0.0)).window({4: 100}), "eagle3")
 
 
 def test_too_few_drafts_are_never_weak() -> None:
-    assert not weak(Traffic((0.0,) * 4).window({4: 12}))
+    assert not weak(Traffic((0.0,) * 4).window({4: 12}), "eagle3")
+
+
+@pytest.mark.parametrize("method", ["ngram", "suffix"])
+def test_methods_without_weights_are_never_weak(method: str) -> None:
+    """A text that repeats nothing gives bad guesses, and corrupted weights cannot be the cause."""
+    assert not weak(Traffic((0.0,) * 4).window({4: 100}), method)
 
 
 def test_first_tokens_of_every_length_count() -> None:

@@ -1,0 +1,198 @@
+"""Keeping children: only ours, only when something differs, and what each refusal means."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, cast
+
+import pytest
+
+from speculative_operator.cluster.cache import Cache
+from speculative_operator.cluster.children import Children
+from speculative_operator.cluster.client import CONFLICT, INVALID, Client, Refused
+from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
+from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
+
+OWNER = {"kind": "SpeculativeModel", "name": "qwen", "uid": "m1", "controller": True}
+
+
+def service(owner: dict[str, Any] | None = OWNER, **spec: Any) -> Manifest:
+    """A Service as it is rendered."""
+    metadata: dict[str, Any] = {"name": "qwen", "namespace": "prod", "labels": {"a": "1"}}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return {"kind": "Service", "metadata": metadata, "spec": {"type": "ClusterIP", **spec}}
+
+
+class ApiServer:
+    """Keeps objects and versions as an API server does, and notes what was sent."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Reference, Manifest] = {}
+        self.sent: list[str] = []
+        self.refusal: Refused | None = None
+        self.mutation: dict[str, Any] = {}
+        self._version = 0
+
+    def put(self, manifest: Manifest) -> Manifest:
+        """Stores an object as somebody wrote it."""
+        self._version += 1
+        uid = manifest["metadata"].get("uid") or f"uid-{self._version}"
+        stored = copy.deepcopy(manifest)
+        stored["metadata"] |= {"uid": uid, "resourceVersion": str(self._version)}
+        stored["spec"] |= self.mutation
+        self.objects[reference_of(manifest)] = stored
+        return copy.deepcopy(stored)
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        self.sent.append("create")
+        if self.refusal is not None:
+            raise self.refusal
+        if reference_of(manifest) in self.objects:
+            raise Refused("POST", CONFLICT, "AlreadyExists", "exists")
+        return self.put(manifest)
+
+    async def apply(self, manifest: Manifest) -> Manifest:
+        self.sent.append("apply")
+        live = self.objects[reference_of(manifest)]
+        assert manifest["metadata"]["uid"] == live["metadata"]["uid"]
+        return self.put({**live, "spec": {**live["spec"], **manifest["spec"]}})
+
+    async def find(self, reference: Reference) -> Manifest | None:
+        self.sent.append("find")
+        return copy.deepcopy(self.objects.get(reference))
+
+    async def book_fields(self, live: Manifest, entries: list[Manifest]) -> Manifest:
+        self.sent.append("book")
+        return self.put({**live, "metadata": {**live["metadata"], "managedFields": entries}})
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    """One without objects."""
+    return ApiServer()
+
+
+@pytest.fixture
+def children(server: ApiServer) -> Children:
+    """The verbs over that server."""
+    return Children(cast(Client, server), Cache())
+
+
+async def test_an_object_that_is_not_there_is_created(
+    children: Children, server: ApiServer
+) -> None:
+    """In one request."""
+    assert await children.keep(service()) is True
+    assert server.sent == ["create"]
+
+
+async def test_an_object_that_is_as_it_should_be_is_left(
+    children: Children, server: ApiServer
+) -> None:
+    """A second reconcile of an unchanged model sends nothing."""
+    await children.keep(service())
+
+    assert await children.keep(service()) is False
+    assert server.sent == ["create"]
+
+
+async def test_an_edited_object_is_applied_to_once(children: Children, server: ApiServer) -> None:
+    """And what the edit added stays."""
+    await children.keep(service())
+    live = server.objects[reference_of(service())]
+    edited = server.put({**live, "spec": {"type": "NodePort", "theirs": True}})
+    children.cache.put(edited)
+
+    assert [await children.keep(service()), await children.keep(service())] == [True, False]
+    assert server.sent == ["create", "apply"]
+    assert server.objects[reference_of(service())]["spec"] == {"type": "ClusterIP", "theirs": True}
+
+
+@pytest.mark.parametrize(
+    ("owner", "holder"),
+    [
+        (None, "nobody that this operator knows"),
+        (
+            {"kind": "Deployment", "name": "gateway", "uid": "x", "controller": True},
+            "Deployment prod/gateway",
+        ),
+        ({**OWNER, "name": "other", "uid": "m2"}, "SpeculativeModel prod/other"),
+    ],
+)
+async def test_a_foreign_object_of_the_name_is_never_applied_to(
+    children: Children, server: ApiServer, owner: dict[str, Any] | None, holder: str
+) -> None:
+    """The message says whose it is and what to do."""
+    server.put(service(owner))
+
+    with pytest.raises(NotOurs) as refused:
+        await children.keep(service(type="LoadBalancer"))
+
+    assert str(refused.value) == (
+        f"not applying Service prod/qwen: it belongs to {holder}. "
+        "Rename this model or remove that Service."
+    )
+    assert "apply" not in server.sent
+
+
+async def test_a_child_of_a_deleted_model_of_the_name_is_waited_for(
+    children: Children, server: ApiServer
+) -> None:
+    """The garbage collector is on its way; that is no conflict."""
+    server.put(service({**OWNER, "uid": "the-deleted-one"}))
+
+    with pytest.raises(ClusterFault, match="still being removed"):
+        await children.keep(service())
+
+
+async def test_our_own_object_that_was_not_seen_is_taken_in(
+    children: Children, server: ApiServer
+) -> None:
+    """Somebody took the label away that the watch selects by."""
+    server.put(service(type="NodePort"))
+
+    assert await children.keep(service()) is True
+    assert server.objects[reference_of(service())]["spec"]["type"] == "ClusterIP"
+
+
+async def test_what_a_webhook_sets_anew_is_no_endless_repair(
+    children: Children, server: ApiServer
+) -> None:
+    """Somebody has to exempt the object; fighting helps nobody."""
+    server.mutation = {"type": "LoadBalancer"}
+
+    with pytest.raises(NotOurs, match=r"something sets spec\.type anew"):
+        await children.keep(service())
+
+
+async def test_an_object_that_the_api_server_refuses_is_the_users_to_mend(
+    children: Children, server: ApiServer
+) -> None:
+    """It comes from the spec: retrying cannot cure it."""
+    server.refusal = Refused("POST", INVALID, "Invalid", "spec.ports: Required value")
+
+    with pytest.raises(ModelInvalid, match=r"refuses Service prod/qwen: spec\.ports: Required"):
+        await children.keep(service())
+
+
+async def test_a_quota_is_a_fault_that_passes(children: Children, server: ApiServer) -> None:
+    """Back-off, not a refusal of the model."""
+    server.refusal = Refused("POST", 403, "Forbidden", "exceeded quota")
+
+    with pytest.raises(ClusterFault, match="exceeded quota"):
+        await children.keep(service())
+
+
+async def test_a_changed_service_may_drop_fields(children: Children, server: ApiServer) -> None:
+    """The API server books a creation as an update, whose fields would stay for ever."""
+    await children.keep(service())
+    booked = {"manager": "speculative-operator", "operation": "Update", "fieldsV1": {"f:a": {}}}
+    live = server.objects[reference_of(service())]
+    live["metadata"]["managedFields"] = [booked]
+
+    await children.keep(service(type="NodePort"))
+
+    assert server.sent == ["create", "find", "book", "apply"]
+    (entry,) = server.objects[reference_of(service())]["metadata"]["managedFields"]
+    assert entry["operation"] == "Apply"

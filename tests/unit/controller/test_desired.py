@@ -1,0 +1,212 @@
+"""What a pass aims at, played on a cluster of plain dicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionStatus, Reason
+from speculative_operator.api.names import ANNOTATION_VERDICT
+from tests.unit.controller.world import World, upgraded
+
+LONGER = {"model": {"maxModelLen": 4096}}
+EVEN_LONGER = {"model": {"maxModelLen": 8192}}
+
+
+@pytest.fixture
+def world() -> World:
+    """A model with two replicas that has settled."""
+    made = World(replicas=2)
+    made.last_good = _key(made)
+    made.settle()
+    return made
+
+
+def _key(world: World) -> str:
+    current = world.desired().current
+    assert current is not None
+    return current.key
+
+
+def _let_it_start(world: World) -> None:
+    """As many passes as a pod needs to be made and labelled, long before it is Ready."""
+    for _ in range(4):
+        world.act()
+
+
+def test_a_new_model_gets_all_its_pods_in_one_pass() -> None:
+    """Nothing serves that could be disturbed."""
+    world = World(replicas=3)
+
+    desired = world.act()
+
+    assert world.replicas() == {_key(world): 3}
+    assert desired.new is not None
+    assert "annotations" not in desired.new["metadata"]
+    assert desired.labels == ()
+
+
+def test_a_settled_model_asks_for_what_stands(world: World) -> None:
+    """The same manifests again, and nothing to label, prove or remove."""
+    desired = world.desired()
+
+    assert desired.new is None
+    assert (desired.labels, desired.leftovers, desired.proven) == ((), (), None)
+    assert world.settle().pods == desired.pods
+
+
+def test_a_rollout_ends_with_the_new_revision_alone(world: World) -> None:
+    """Its predecessor's Deployment, record and schedule are gone."""
+    old = _key(world)
+    world.edit(replicas=2, **LONGER)
+
+    world.settle()
+
+    assert world.replicas() == {_key(world): 2}
+    assert not [ref for ref in world.seen().copies if old in ref.name]
+
+
+def test_a_rollout_never_takes_more_than_one_pod_of_two(world: World) -> None:
+    """Played to its end, pass by pass."""
+    world.edit(replicas=2, **LONGER)
+    for _ in range(20):
+        world.act(answering={pod.incarnation for pod in world.seen().pods})
+        assert sum(pod.routed for pod in world.seen().pods) >= 1
+        world.make_ready()
+
+
+def test_a_second_revision_is_on_trial_and_its_pods_off_the_service(world: World) -> None:
+    """Another one serves, so it has something to prove."""
+    world.edit(replicas=2, **LONGER)
+    desired = world.act()
+    _let_it_start(world)
+
+    assert desired.new is not None
+    assert desired.new["metadata"]["annotations"] == {ANNOTATION_VERDICT: "trial"}
+    (pod,) = world.seen().pods_of(_key(world))
+    assert pod.serving_label == "false"
+
+
+def test_a_pod_on_trial_that_is_only_ready_proves_nothing(world: World) -> None:
+    """It must list the served names too."""
+    world.edit(replicas=2, **LONGER)
+    _let_it_start(world)
+    world.make_ready()
+    _let_it_start(world)
+
+    assert world.desired().proven is None
+    assert not [pod for pod in world.seen().pods_of(_key(world)) if pod.routed]
+
+
+def test_the_first_pod_that_passes_proves_its_revision(world: World) -> None:
+    """Then all its pods serve like any other."""
+    world.edit(replicas=2, **LONGER)
+    _let_it_start(world)
+    world.make_ready()
+    (pod,) = world.seen().pods_of(_key(world))
+
+    assert world.act(answering={pod.incarnation}).proven == _key(world)
+    world.act()
+    assert world.seen().pods_of(_key(world))[0].routed
+
+
+def test_a_newer_spec_sets_an_unfinished_revision_to_zero(world: World) -> None:
+    """Nobody wants it any more, and it has never served."""
+    first = _key(world)
+    world.edit(replicas=2, **LONGER)
+    for _ in range(3):
+        world.act()
+    second = _key(world)
+    world.edit(replicas=2, **EVEN_LONGER)
+    for _ in range(4):
+        world.act()
+
+    assert second not in world.replicas()
+    assert world.replicas()[first] == 1
+    assert world.replicas()[_key(world)] == 1
+
+
+def test_other_images_of_the_operator_change_no_template(world: World) -> None:
+    """Pods are rendered from their record."""
+    before = world.desired()
+
+    assert upgraded(world).desired().pods == before.pods
+
+
+def test_a_deleted_record_comes_back_word_for_word(world: World) -> None:
+    """Not as the operator of today would write it."""
+    key = _key(world)
+    record = world.seen().revisions[key].manifest
+    world.delete("ControllerRevision", record["metadata"]["name"])
+
+    desired = upgraded(world).desired()
+
+    assert desired.new is not None
+    assert desired.new["data"] == record["data"]
+    assert "uid" not in desired.new["metadata"]
+
+
+def test_a_deleted_schedule_comes_back_as_the_tuner_left_it(world: World) -> None:
+    """The engines play it; a start table would be a change."""
+    key = _key(world)
+    name = f"{world.model.metadata.name}-{key}-schedule"
+    text = '{"protocol":1,"table":[[1,256,2]]}'
+    (schedule,) = [c for ref, c in world.seen().copies.items() if ref.name == name]
+    manifest = schedule.manifest()
+    manifest["metadata"]["resourceVersion"] = "900"
+    world.cache.put({**manifest, "data": {"schedule.json": text}})
+    world.delete("ConfigMap", name)
+
+    restored = [m for m in world.desired().before_pods if m["metadata"]["name"] == name]
+
+    assert restored[0]["data"] == {"schedule.json": text}
+
+
+def test_what_the_tuner_writes_is_not_rendered(world: World) -> None:
+    """Two who write one field would fight."""
+    maps = [m for m in world.desired().before_pods if m["kind"] == "ConfigMap"]
+
+    assert len(maps) == 2
+    assert all(set(m) == {"apiVersion", "kind", "metadata"} for m in maps)
+
+
+def test_a_refused_spec_leaves_the_newest_revision_cared_for(world: World) -> None:
+    """Its pods serve, so they are scaled and repaired as ever."""
+    old = _key(world)
+    world.edit(replicas=3, runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+
+    desired = world.act()
+
+    assert (desired.accepted.status, desired.accepted.reason) == (
+        ConditionStatus.FALSE,
+        Reason.INVALID,
+    )
+    assert world.replicas() == {old: 3}
+
+
+def test_a_spec_that_is_refused_from_the_start_makes_nothing() -> None:
+    """There is nothing to fall back to."""
+    world = World(runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+
+    desired = world.desired()
+
+    assert desired.current is None
+    assert desired.before_pods == desired.pods == ()
+
+
+def test_a_model_scaled_to_zero_keeps_its_revision(world: World) -> None:
+    """It comes back with the same template."""
+    key = _key(world)
+    world.edit(replicas=0)
+
+    world.settle()
+
+    assert world.replicas() == {key: 0}
+    assert key in world.seen().revisions
+
+
+def test_a_pods_label_that_somebody_changed_is_put_back(world: World) -> None:
+    """Off the Service it would serve nobody."""
+    pod = world.seen().pods[0]
+    world._change_pod(pod.name, labels={"speculation.dev/serving": "no"})
+
+    assert [(p.name, to) for p, to in world.desired().labels] == [(pod.name, "true")]

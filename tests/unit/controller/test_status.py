@@ -1,0 +1,205 @@
+"""The whole status, from what stands and what is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
+from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.controller.names_check import Answer
+from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.transitions import notices, refuses
+from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
+from speculative_operator.tuning.verdict import Evidence, Verdict
+from tests.unit.controller.world import World
+
+NOW, LATER = "2026-08-23T10:00:00Z", "2026-08-23T11:00:00Z"
+
+
+def told(
+    world: World,
+    *,
+    before: ModelStatus | None = None,
+    view: TuningView | None = None,
+    answers: dict[str, Answer] | None = None,
+    now: str = NOW,
+) -> ModelStatus:
+    """The status of a model now; all ready engines list its name if nothing else is said."""
+    if answers is None:
+        answers = {pod.incarnation: Answer() for pod in world.seen().pods if pod.ready}
+    found = Findings(before, answers, view, now)
+    return status(world.model, world.seen(), world.desired(), found)
+
+
+def condition(of: ModelStatus, kind: ConditionType) -> Condition:
+    """One condition."""
+    return next(found for found in of.conditions if found.type is kind)
+
+
+def a_view(world: World, **fields: Any) -> TuningView:
+    """What the tuner might say."""
+    current = world.desired().current
+    assert current is not None
+    good = Verdict(ConditionStatus.TRUE, Reason.HEALTHY, "sound")
+    best = Verdict(ConditionStatus.TRUE, Reason.BEST_MEASURED, "K=3 is best")
+    return TuningView(
+        **{
+            "key": current.key,
+            "table": ((1, 256, 3),),
+            "main_length": 3,
+            "healthy": good,
+            "tuned": best,
+            **fields,
+        }
+    )
+
+
+@pytest.fixture
+def world() -> World:
+    """A model with one replica that serves."""
+    made = World(replicas=1)
+    made.settle()
+    return made
+
+
+def test_a_model_that_starts_has_every_condition() -> None:
+    """An absent condition and a False one would mix."""
+    world = World(replicas=1)
+    world.act()
+
+    found = {c.type: (c.status, c.reason) for c in told(world).conditions}
+
+    assert found == {
+        ConditionType.ACCEPTED: ("True", "Valid"),
+        ConditionType.READY: ("False", "Starting"),
+        ConditionType.PROGRESSING: ("True", "Scaling"),
+        ConditionType.SPECULATION_HEALTHY: ("Unknown", "NoTraffic"),
+        ConditionType.TUNED: ("Unknown", "NotEnoughDrafts"),
+        ConditionType.RECONCILING: ("True", "Scaling"),
+    }
+
+
+def test_a_model_that_serves_is_ready_and_settled(world: World) -> None:
+    """kstatus sees nothing going on."""
+    now = told(world)
+
+    assert condition(now, ConditionType.READY).status == "True"
+    assert condition(now, ConditionType.PROGRESSING).status == "False"
+    assert {c.type for c in now.conditions} == set(list(ConditionType)[:5])
+    assert (now.replicas, now.ready_replicas) == (1, 1)
+    assert now.revisions.last_good == now.revisions.current
+
+
+def test_an_engine_that_was_not_asked_does_not_serve_yet(world: World) -> None:
+    """Readiness alone is not believed."""
+    now = told(world, answers={})
+
+    assert condition(now, ConditionType.READY).reason == "Starting"
+
+
+def test_what_status_said_of_a_pod_stands_until_its_engine_was_asked(world: World) -> None:
+    """Else every restart of the operator would say that all models are down."""
+    before = told(world)
+
+    assert told(world, before=before, answers={}, now=LATER) == before
+
+
+def test_what_status_said_of_tuning_stands_until_the_tuner_speaks(world: World) -> None:
+    """Evidence, decisions and the hash in force are not lost by a restart."""
+    (pod,) = world.seen().pods
+    view = a_view(
+        world,
+        evidence=Evidence(measured_at=0.0, drafts=400, acceptance=0.71),
+        replicas={pod.uid: ReplicaView(tunable=True, schedule="0123456789ab")},
+    )
+    before = told(world, view=view)
+
+    again = told(world, before=before, now=LATER)
+
+    assert again == before
+    assert again.wire()["evidence"]["acceptance"] == "0.710"
+    assert again.replica_details[0].schedule == "0123456789ab"
+
+
+def test_a_time_changes_only_with_its_status(world: World) -> None:
+    """As in every Kubernetes condition; another reason is no transition."""
+    before = told(world)
+    world.edit(replicas=0)
+    world.settle()
+
+    after = told(world, before=before, now=LATER)
+
+    assert condition(after, ConditionType.ACCEPTED).last_transition_time == NOW
+    assert condition(after, ConditionType.READY).last_transition_time == LATER
+
+
+def test_fallback_is_told_by_mode(world: World) -> None:
+    """K is 0 at every batch size, though the method is not none."""
+    now = told(world, view=a_view(world, table=((1, 256, 0),), main_length=0))
+
+    assert (now.mode, now.proposal_length) == ("Fallback", 0)
+
+
+def test_a_model_without_a_method_is_autoregressive() -> None:
+    """There is nothing to fall back from."""
+    world = World(speculation={"method": "none"})
+    world.act()
+
+    now = told(world)
+
+    assert now.mode == "Autoregressive"
+    assert condition(now, ConditionType.TUNED).reason == "NothingToTune"
+
+
+def test_a_refused_model_says_so_in_stalled_and_ready_tells_of_what_serves(world: World) -> None:
+    """kstatus calls it failed; the pods of before serve on."""
+    world.edit(runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+
+    now = told(world)
+
+    assert condition(now, ConditionType.ACCEPTED).reason == "Invalid"
+    assert condition(now, ConditionType.STALLED).message
+    assert condition(now, ConditionType.READY).status == "True"
+
+
+def test_a_model_refused_from_the_start_has_every_condition_too() -> None:
+    """And nothing is known of its tuning."""
+    world = World(runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+
+    now = told(world)
+
+    assert {c.reason for c in now.conditions} == {"Invalid", "NotAccepted"}
+    assert now.mode is None
+
+
+def test_messages_hold_no_time_and_no_count(world: World) -> None:
+    """Else each pass would be a write."""
+    now = told(world)
+
+    assert told(world, before=now, now=LATER).wire() == now.wire()
+
+
+def test_a_new_revision_and_its_success_are_told_once(world: World) -> None:
+    """A user following the model sees when it starts and when it serves."""
+    starting = World(replicas=1)
+    starting.act()
+    first, then = told(starting), told(world)
+
+    assert [n.reason for n in notices(None, first)] == [EventReason.REVISION_CREATED]
+    assert [n.reason for n in notices(first, then)] == [EventReason.ROLLED_OUT]
+    assert list(notices(then, then)) == []
+
+
+def test_a_refusal_is_told_once_and_at_once(world: World) -> None:
+    """With its words, as a warning."""
+    before = told(world)
+    world.edit(runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+    after = told(world, before=before)
+
+    (notice,) = notices(before, after)
+
+    assert (notice.reason, notice.warning) == (EventReason.REFUSED, True)
+    assert refuses(before, after)
+    assert not refuses(after, after)

@@ -1,0 +1,159 @@
+"""A cluster of plain dicts for tests of the pure part: takes what is desired, and grows pods."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from speculative_operator.api.names import LABEL_REVISION
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.cluster.cache import Cache
+from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
+from speculative_operator.controller.desired import Desired, desire
+from speculative_operator.controller.observed import Observed, observe
+from speculative_operator.plan.settings import Settings
+from tests.unit.plan.builders import a_model
+
+SETTINGS = Settings(engine_image="engine:1", plugin_image="plugin:1")
+
+
+class World:
+    """One model and what stands for it."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.cache = Cache()
+        self.settings = SETTINGS
+        self.last_good: str | None = None
+        self._versions = itertools.count(1)
+        self._generations = itertools.count(1)
+        self.edit(**spec)
+
+    def edit(self, **spec: Any) -> None:
+        """The user writes another spec."""
+        made = a_model(**spec)
+        metadata = made.metadata.model_copy(update={"generation": next(self._generations)})
+        self.model: SpeculativeModel = made.model_copy(update={"metadata": metadata})
+        self.cache.put(self._stored({"kind": "SpeculativeModel", "metadata": self._identity("")}))
+
+    def desired(self, answering: Collection[str] = ()) -> Desired:
+        """What a pass would aim at now."""
+        return desire(
+            self.model,
+            self.seen(),
+            self.settings,
+            last_good=self.last_good,
+            answering=answering,
+        )
+
+    def seen(self) -> Observed:
+        """What a pass would see now."""
+        uid = self.model.metadata.uid
+        return observe(self.cache.children(uid), self.cache.lost(uid))
+
+    def act(self, answering: Collection[str] = ()) -> Desired:
+        """One pass, as the API server would carry it out."""
+        desired = self.desired(answering)
+        new = (desired.new,) if desired.new is not None else ()
+        for manifest in (*new, *desired.before_pods, *desired.pods):
+            self._merge(manifest)
+        for copy in desired.leftovers:
+            self.cache.drop(copy.reference, copy.uid)
+        for pod, serving in desired.labels:
+            self._change_pod(pod.name, labels={"speculation.dev/serving": serving})
+        if desired.proven is not None:
+            record = dict(self.seen().revisions[desired.proven].manifest)
+            annotations = {"speculation.dev/verdict": "good"}
+            metadata = {**record["metadata"], "annotations": annotations}
+            self.cache.put(self._stored({**record, "metadata": metadata}))
+        self._grow_pods()
+        return desired
+
+    def settle(self) -> Desired:
+        """Passes until nothing changes, with every pod Ready and answering at once."""
+        for _ in range(50):
+            before = self._versions_now()
+            self.make_ready()
+            desired = self.act(answering={pod.incarnation for pod in self.seen().pods})
+            if self._versions_now() == before:
+                return desired
+        raise AssertionError("it never settles")
+
+    def make_ready(self) -> None:
+        """All pods pass their probes."""
+        for pod in self.seen().pods:
+            if not pod.ready:
+                self._change_pod(pod.name, ready=True)
+
+    def replicas(self) -> dict[str, int]:
+        """Replicas asked for, by revision."""
+        return {key: seen.replicas for key, seen in self.seen().deployments.items()}
+
+    def delete(self, kind: str, name: str) -> None:
+        """Somebody deletes an object."""
+        reference = Reference(kind, self.model.metadata.namespace, name)
+        copy = self.cache.get(reference)
+        assert copy is not None
+        self.cache.remove(reference, copy.uid)
+
+    def _versions_now(self) -> dict[Reference, int]:
+        return {c.reference: c.content for c in self.cache.children(self.model.metadata.uid)}
+
+    def _identity(self, name: str) -> Manifest:
+        metadata = self.model.metadata
+        return {
+            "name": name or metadata.name,
+            "namespace": metadata.namespace,
+            "uid": metadata.uid,
+        }
+
+    def _merge(self, manifest: Manifest) -> None:
+        live = self.cache.get(reference_of(manifest))
+        before = live.manifest() if live is not None else {"metadata": {}}
+        metadata = {**before["metadata"], **manifest["metadata"]}
+        self.cache.put(self._stored({**before, **manifest, "metadata": metadata}))
+
+    def _stored(self, manifest: Manifest) -> Manifest:
+        version = str(next(self._versions))
+        uid = manifest["metadata"].get("uid", f"uid-{version}")
+        return {
+            **manifest,
+            "metadata": {**manifest["metadata"], "uid": uid, "resourceVersion": version},
+        }
+
+    def _grow_pods(self) -> None:
+        """What the Deployments' controllers would do."""
+        for key, deployment in self.seen().deployments.items():
+            pods = list(self.seen().pods_of(key))
+            for pod in pods[deployment.replicas :]:
+                self.delete("Pod", pod.name)
+            for _ in range(deployment.replicas - len(pods)):
+                self._add_pod(key)
+
+    def _add_pod(self, key: str) -> None:
+        labels = self.seen().revisions[key].recorded.template["metadata"]["labels"]
+        name = f"{self.model.metadata.name}-{key}-{next(self._versions)}"
+        metadata = {"namespace": self.model.metadata.namespace, "name": name, "labels": labels}
+        assert labels[LABEL_REVISION] == key
+        self.cache.put(self._stored({"kind": "Pod", "metadata": metadata, "status": {}}))
+
+    def _change_pod(
+        self, name: str, *, labels: dict[str, str] | None = None, ready: bool | None = None
+    ) -> None:
+        copy = self.cache.get(Reference("Pod", self.model.metadata.namespace, name))
+        assert copy is not None
+        pod = {"kind": "Pod", **copy.manifest()}
+        pod["metadata"]["labels"] = {**pod["metadata"]["labels"], **(labels or {})}
+        if ready is not None:
+            pod["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+            pod["status"]["podIP"] = "10.0.0.1"
+        model_uid = self.model.metadata.uid
+        pod["metadata"]["labels"].setdefault("speculation.dev/model-uid", model_uid)
+        self.cache.put(self._stored(pod))
+
+
+def upgraded(world: World) -> World:
+    """The same cluster under an operator with other images."""
+    world.settings = replace(SETTINGS, engine_image="engine:2", plugin_image="plugin:2")
+    return world
