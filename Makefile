@@ -107,7 +107,7 @@ test: setup lint ## All checks, set-up included; a cluster that was not up befor
 	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \
-	$(INSIDE) $(PYTEST) tests -m 'not long' --durations=15 $(ARGS)
+	$(INSIDE) $(PYTEST) tests/unit tests/cluster tests/e2e -m "not long" --durations=15 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.

@@ -59,6 +59,7 @@ def _helm(node: Machine, chosen: Mapping[str, object]) -> None:
         str(binaries.folder() / "helm"), "upgrade", RELEASE, str(CHART), "--install",
         f"--kubeconfig={KUBECONFIG}", f"--kube-context={CONTEXT}", f"--namespace={NAMESPACE}",
         "--values=-", "--wait", "--timeout=180s",
+        "--force-conflicts",  # tests scale the operator, which makes its replicas theirs
     )  # fmt: skip
     done = subprocess.run(
         helm, input=json.dumps(chosen), text=True, capture_output=True, check=False

@@ -208,3 +208,77 @@ def test_a_model_deleted_while_no_operator_runs_is_gone(
     )
     operator.start()
     assert gone
+
+
+@pytest.mark.parametrize(
+    ("overlay", "words"),
+    [
+        ({"dnsPolicy": "Sometimes"}, 'Unsupported value: "Sometimes"'),
+        ({"dnsPolizy": "Default"}, 'unknown field "spec.template.spec.dnsPolizy"'),
+        ({"hostAliases": "many"}, "cannot unmarshal string"),
+    ],
+    ids=["value", "field", "type"],
+)
+def test_an_overlay_that_only_the_api_server_refuses_leaves_what_serves(
+    qwen: Place, overlay: dict[str, Any], words: str
+) -> None:
+    """In place the old pod would go first, and no other would ever come."""
+    qwen.create()
+    with engine(qwen.name) as running:
+        (pod,) = qwen.pods(1)
+        make_ready(qwen.api, pod, running.address)
+        qwen.wait("Ready", "True")
+        qwen.edit(runtime={"podTemplate": {"spec": overlay}})
+
+        refused = qwen.wait("Accepted", "False", "Invalid")
+
+        assert (
+            f"the API server refuses Deployment {qwen.namespace}/{qwen.name}-"
+            in (refused["message"])
+        )
+        assert words in refused["message"]
+        (still,) = qwen.alive()
+        assert still["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert qwen.child("Deployment")["spec"]["replicas"] == 1
+        assert qwen.wait("Ready", "True")
+
+
+def test_an_annotation_taken_out_of_the_spec_leaves_the_service(qwen: Place) -> None:
+    """A cloud's load balancer would go on acting by it."""
+    qwen.create(service={"annotations": {"a": "1", "b": "2"}})
+    qwen.wait("Accepted", "True")
+    theirs = {"metadata": {"annotations": {"theirs": "3"}}}
+    qwen.api.merge("Service", qwen.namespace, qwen.name, theirs)
+
+    qwen.edit(service={"annotations": {"a": None}})
+
+    def left() -> bool | None:
+        annotations = qwen.child("Service")["metadata"]["annotations"]
+        return annotations == {"b": "2", "theirs": "3"} or None
+
+    until("only a is gone", left)
+
+
+def test_a_record_lost_while_no_operator_ran_is_rebuilt_from_its_deployment(
+    qwen: Place, operator: OperatorProcess
+) -> None:
+    """Rendered anew it would name the images of today and replace what serves."""
+    qwen.create()
+    qwen.wait("Accepted", "True")
+    before = qwen.child("Deployment")
+    name = before["metadata"]["name"]
+    images = operator.engine_image, operator.plugin_image
+    operator.stop()
+    qwen.api.delete("ControllerRevision", qwen.namespace, name)
+    operator.engine_image, operator.plugin_image = "example/engine:2", "example/plugin:2"
+    operator.start()
+
+    record = until(
+        "the record is back", lambda: qwen.api.get("ControllerRevision", qwen.namespace, name)
+    )
+
+    operator.stop()
+    operator.engine_image, operator.plugin_image = images
+    operator.start()
+    assert record["data"]["template"] == before["spec"]["template"]
+    assert qwen.child("Deployment")["spec"] == before["spec"]

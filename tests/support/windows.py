@@ -31,6 +31,12 @@ NOISY = (0.61, 0.38, 0.21, 0.14)
 STEP_MS = {0: 9.6, 1: 12.5, 2: 15.0, 3: 19.5, 4: 23.0}
 """Step times on the CPU, from the interleaved trial in the facts."""
 
+GOOD = (0.97, 0.95, 0.93, 0.91)
+"""A draft with which K=4 is best at these step times."""
+
+DEAD = (0.0, 0.0, 0.0, 0.0)
+"""A draft that has nothing to do with its target."""
+
 
 def a_policy(**changes: Any) -> Policy:
     """Auto over K = 0 to 4, started at 4, up to 64 requests."""
@@ -127,6 +133,14 @@ def course(
 def lengths(decisions: Sequence[Decision], batch: int = 4) -> list[int]:
     """K in force at one batch size after each decision."""
     return [length_at(decision.table, batch) for decision in decisions]
+
+
+def looking(decision: Decision) -> tuple[int, ...]:
+    """The K that a decision has tried at batch 4; () while no look goes on."""
+    look = decision.state.look
+    if look is None or look.over:
+        return ()
+    return next((t.arms for t in look.trials if t.batch[0] <= 4 <= t.batch[1]), ())
 
 
 def a_page(window: Window | None = None, **changes: Any) -> Page:

@@ -211,7 +211,6 @@ class Metadata(ApiModel):
     uid: str
     generation: int = 0
     annotations: Mapping[str, str] = Field(default_factory=dict)
-    deletion_timestamp: str | None = None
 
 
 class SpeculativeModel(ApiModel):

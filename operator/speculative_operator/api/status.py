@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field, GetCoreSchemaHandler, PlainSerializer, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from speculative_operator.api.base import ApiModel, list_by
 from speculative_operator.api.conditions import ConditionStatus, ConditionType
@@ -18,8 +20,28 @@ MOST_ROWS = 32
 Time = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
 """RFC 3339 in UTC with seconds, as Kubernetes writes it: `2026-08-23T10:00:00Z`."""
 
-RevisionKey = Annotated[str, Field(max_length=10)]
-Text = Annotated[str, Field(max_length=1024)]
+
+@dataclass(frozen=True)
+class Clipped:
+    """A text that is cut to its limit: words of engines and of the cluster may be of any length."""
+
+    limit: int
+    """Most characters; the API server refuses more."""
+
+    def __get_pydantic_core_schema__(
+        self, source: type[str], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        limited = core_schema.str_schema(max_length=self.limit)
+        return core_schema.no_info_before_validator_function(self._cut, limited)
+
+    def _cut(self, text: object) -> object:
+        if not isinstance(text, str) or len(text) <= self.limit:
+            return text
+        return text[: self.limit - 1] + "…"
+
+
+RevisionKey = Annotated[str, Clipped(10)]
+Text = Annotated[str, Clipped(1024)]
 Name = Annotated[str, Field(max_length=253)]
 
 Ratio = Annotated[float, PlainSerializer(lambda value: f"{value:.3f}", return_type=str)]
@@ -38,7 +60,7 @@ class Condition(ApiModel):
     reason: Annotated[str, Field(min_length=1, max_length=64)] = Field(
         description="Why, in one word."
     )
-    message: Annotated[str, Field(max_length=4096)] = Field(default="", description="Why.")
+    message: Annotated[str, Clipped(4096)] = Field(default="", description="Why.")
     observed_generation: int = Field(description="Generation of the spec that this tells of.")
     last_transition_time: Time = Field(description="Since when the status is what it is.")
 
@@ -93,7 +115,7 @@ class ReplicaDetail(ApiModel):
     tunable: bool | None = Field(
         default=None, description="Whether its proposal length can be changed live."
     )
-    schedule: Annotated[str, Field(max_length=12)] | None = Field(
+    schedule: Annotated[str, Clipped(12)] | None = Field(
         default=None, description="Hash of the schedule in force."
     )
     message: Text | None = Field(default=None, description="Why not ready, or why not tunable.")
@@ -161,5 +183,34 @@ class ModelStatus(ApiModel):
 
     @classmethod
     def read(cls, status: Mapping[str, Any]) -> ModelStatus | None:
-        """The status as it was written before; None for a model that never had one."""
-        return cls.model_validate(status) if status.get("conditions") else None
+        """The status as it was written before; None for a model that never had one.
+
+        Never raises. Others may write conditions too, and so may an operator of another version:
+        an entry that means nothing here is left out.
+        """
+        if not status.get("conditions"):
+            return None
+        found = {"observedGeneration": 0, **status}
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            strange = {entry["loc"][:2] for entry in error.errors()}
+        return cls.model_validate(_without(found, strange))
+
+
+def _without(
+    status: Mapping[str, Any], places: Collection[tuple[int | str, ...]]
+) -> Mapping[str, Any]:
+    """The status without the fields at some places, and without what is in a field there."""
+    kept: dict[str, Any] = {"observedGeneration": 0}
+    for name, value in status.items():
+        if (name,) in places:
+            continue
+        match value:
+            case Mapping():
+                kept[name] = {key: each for key, each in value.items() if (name, key) not in places}
+            case list():
+                kept[name] = [each for n, each in enumerate(value) if (name, n) not in places]
+            case _:
+                kept[name] = value
+    return kept

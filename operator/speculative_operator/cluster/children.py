@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from speculative_operator.cluster.cache import Cache, Copy
-from speculative_operator.cluster.client import CONFLICT, INVALID, NOT_FOUND, Client, Refused
+from speculative_operator.cluster.client import (
+    BAD_REQUEST,
+    CONFLICT,
+    INVALID,
+    NOT_FOUND,
+    Client,
+    Refused,
+)
 from speculative_operator.cluster.compare import first_difference
 from speculative_operator.cluster.manifests import (
     MODEL,
@@ -22,11 +29,14 @@ from speculative_operator.cluster.manifests import (
     controller_of,
     reference_of,
 )
-from speculative_operator.cluster.ownership import as_applied
+from speculative_operator.cluster.ownership import as_applied, owned_annotations
 from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
 
 DROPPING_FIELDS: Final = frozenset({"Service"})
 """Kinds of which a manifest may lack what an earlier one had. The others only change values."""
+
+UNTYPED: Final = "failed to create typed patch object"
+"""How server-side apply calls a manifest that does not fit the kind's schema; its status is 500."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +93,13 @@ class Children:
         if live is None:
             return True
         _refuse_foreign(reference, manifest, live)
-        if first_difference(manifest, live) is None:
+        differs = first_difference(manifest, live) is not None
+        more = differs or _annotations(live) - _annotations(manifest)
+        dropping = reference.kind in DROPPING_FIELDS
+        if more and dropping and not self.cache.rendered_so(reference, rendered):
+            differs |= await self._book_fields(reference, manifest)
+        if not differs:
             return False
-        if reference.kind in DROPPING_FIELDS and not self.cache.rendered_so(reference, rendered):
-            await self._book_fields(reference)
         identity = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
         answer = await self.client.apply({**manifest, "metadata": identity})
         self._take_in(reference, manifest, answer)
@@ -107,14 +120,15 @@ class Children:
             raise ClusterFault(f"{reference} is being deleted by somebody")
         return unseen
 
-    async def _book_fields(self, reference: Reference) -> None:
-        """Lets the next apply drop what an earlier manifest had."""
+    async def _book_fields(self, reference: Reference, manifest: Manifest) -> bool:
+        """Lets the next apply drop what an earlier manifest had; True where annotations are so."""
         live = await self.client.find(reference)
-        entries = (
-            as_applied(live["metadata"].get("managedFields", [])) if live is not None else None
-        )
-        if live is not None and entries is not None:
-            await self.client.book_fields(live, entries)
+        if live is None:
+            return False
+        entries = live["metadata"].get("managedFields", [])
+        if (booked := as_applied(entries)) is not None:
+            await self.client.book_fields(live, booked)
+        return bool(owned_annotations(entries) - _annotations(manifest))
 
     def _take_in(self, reference: Reference, manifest: Manifest, answer: Manifest) -> None:
         """What became of a write. Raises NotOurs where somebody changes it on its way."""
@@ -142,12 +156,16 @@ def _refuse_foreign(reference: Reference, manifest: Manifest, live: Manifest) ->
     )
 
 
+def _annotations(manifest: Manifest) -> set[str]:
+    return set(manifest["metadata"].get("annotations") or ())
+
+
 def _same_name(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return (one["kind"], one["name"]) == (other["kind"], other["name"])
 
 
 def _blamed(refusal: Refused, reference: Reference) -> Exception:
     """Who has to act: the user, where the object itself is refused, else nobody but time."""
-    if refusal.status == INVALID:
+    if refusal.status in (BAD_REQUEST, INVALID) or UNTYPED in refusal.message:
         return ModelInvalid(f"the API server refuses {reference}: {refusal.message}")
     return refusal

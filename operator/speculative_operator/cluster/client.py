@@ -31,10 +31,13 @@ ESCAPED: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"
 """What Go's encoder escapes; none of it means anything outside of JSON's strings."""
 
 BY_US: Final = {"fieldManager": FIELD_MANAGER}
+STRICT: Final = {**BY_US, "fieldValidation": "Strict"}
+"""A field that the API server does not know is refused, not dropped without a word."""
 PAGE: Final = 500
 """Objects in one answer to a listing."""
 
 NOT_FOUND: Final = 404
+BAD_REQUEST: Final = 400
 CONFLICT: Final = 409
 INVALID: Final = 422
 
@@ -91,14 +94,17 @@ class Client:
     async def create(self, manifest: Manifest) -> Manifest:
         """A new object; raises Refused with status CONFLICT when the name is taken."""
         kind, place = manifest["kind"], _collection(manifest["kind"], manifest["metadata"])
-        return await self._send(Request("POST", kind, place, BY_US, manifest))
+        return await self._send(Request("POST", kind, place, STRICT, manifest))
 
     async def apply(self, manifest: Manifest, *, subresource: str = "") -> Manifest:
-        """Server-side apply with force: what the manifest holds becomes ours and so."""
+        """Server-side apply with force: what the manifest holds becomes ours and so.
+
+        A status is not checked strictly: the CRD may be older than the operator.
+        """
         kind, place = manifest["kind"], _place(manifest["kind"], manifest["metadata"])
         if subresource:
             place = f"{place}/{subresource}"
-        query = {**BY_US, "force": "true"}
+        query = {**(BY_US if subresource else STRICT), "force": "true"}
         return await self._send(Request("PATCH", kind, place, query, manifest, APPLY_PATCH))
 
     async def merge(self, kind: str, metadata: Mapping[str, Any], change: Manifest) -> Manifest:

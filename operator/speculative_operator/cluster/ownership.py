@@ -25,6 +25,13 @@ def as_applied(entries: list[Manifest]) -> list[Manifest] | None:
     return [*others, {**created, "operation": "Apply", "fieldsV1": fields}]
 
 
+def owned_annotations(entries: list[Manifest]) -> set[str]:
+    """Names of the annotations that we have set, by `metadata.managedFields`."""
+    ours = [e for e in entries if _is_ours(e, "Update") or _is_ours(e, "Apply")]
+    fields = (e["fieldsV1"].get("f:metadata", {}).get("f:annotations", {}) for e in ours)
+    return {name.removeprefix("f:") for owned in fields for name in owned if name != "."}
+
+
 def _is_ours(entry: Mapping[str, Any], operation: str) -> bool:
     return (entry["manager"], entry["operation"], entry.get("subresource", "")) == (
         FIELD_MANAGER,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.observed import GOOD, TRIAL, Observed
@@ -18,8 +19,8 @@ from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of, start_text
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan.model import key_of, plan
-from speculative_operator.plan.names import Owner, revision_names
-from speculative_operator.plan.rollout import RevisionState, limits, next_scale, targets
+from speculative_operator.plan.names import Owner, model_names, revision_names
+from speculative_operator.plan.rollout import RevisionState, Scale, limits, next_scale, targets
 from speculative_operator.plan.settings import Settings
 from speculative_operator.resources.config_maps import memory_configmap, schedule_configmap
 from speculative_operator.resources.controller_revision import (
@@ -80,11 +81,12 @@ def desire(
         return Desired(accepted)
     aim = _Aim(model, seen, current.revision, last_good)
     served = [state.key for state in aim.states if state.served]
+    unproven = bool(served) and current.revision.key not in served
     return Desired(
         accepted=accepted,
         current=current.revision,
         serving=aim.serving(),
-        new=_on_trial(current.missing) if current.missing and served else current.missing,
+        new=_on_trial(current.missing) if current.missing and unproven else current.missing,
         before_pods=tuple(aim.before_pods()),
         pods=tuple(aim.pods()),
         leftovers=tuple(aim.leftovers(keep=served[-1:])),
@@ -105,7 +107,10 @@ class _Current:
 def _current_revision(
     model: SpeculativeModel, seen: Observed, settings: Settings
 ) -> tuple[Verdict, _Current | None]:
-    """The revision that the spec asks for; while it is refused the newest recorded one, if any."""
+    """The revision that the spec asks for.
+
+    While that is refused it is the one that was current before, else the newest recorded one.
+    """
     key = key_of(model)
     if key in seen.revisions:
         manifest = seen.revisions[key].manifest
@@ -115,10 +120,18 @@ def _current_revision(
     try:
         new = controller_revision(plan(model, settings))
     except ModelInvalid as refusal:
-        newest = seen.by_age()[-1:]
         verdict = Verdict(ConditionStatus.FALSE, Reason.INVALID, str(refusal))
-        return verdict, next((_Current(seen.revisions[key].recorded) for key in newest), None)
+        known = [*seen.by_age(), *_current_so_far(model, seen)]
+        return verdict, _Current(seen.revisions[known[-1]].recorded) if known else None
     return ACCEPTED, _Current(recorded(new), new)
+
+
+def _current_so_far(model: SpeculativeModel, seen: Observed) -> Iterator[str]:
+    """In a rollback it is not the newest one."""
+    before = ModelStatus.read(model.status)
+    key = before.revisions.current if before is not None else None
+    if key is not None and key in seen.revisions:
+        yield key
 
 
 def _on_trial(new: Manifest) -> Manifest:
@@ -177,7 +190,7 @@ class _Aim:
                 yield _metadata_only(config_map) if stands else config_map
 
     def pods(self) -> Iterator[Manifest]:
-        scale = next_scale(self.states, limits(self.model.spec.rollout.strategy))
+        scale = self._scale()
         for state in self.states:
             stands = state.key in self.seen.deployments
             if self._is_last(state) or (stands and not self._over(state)):
@@ -188,6 +201,17 @@ class _Aim:
                 )
                 yield deployment(self.owner, self.revisions[state.key], replicas)
 
+    def _scale(self) -> Scale | None:
+        """None until a new Deployment stands beside the others: it is made with 0 replicas first.
+
+        Only the API server can tell whether it takes the pod template, and where it does not, no
+        pod must have gone for it.
+        """
+        others = self.seen.deployments.keys() - {self.states[-1].key}
+        if others and self.states[-1].key not in self.seen.deployments:
+            return None
+        return next_scale(self.states, limits(self.model.spec.rollout.strategy))
+
     def serving(self) -> RecordedRevision:
         """The newest of those that have most pods on the Service."""
         return self.revisions[max(reversed(self.states), key=lambda state: state.ready).key]
@@ -196,7 +220,8 @@ class _Aim:
         """What revisions that are over leave behind; the records in `keep` may be wanted again."""
         over = {state.key for state in self.states if self._over(state)}
         unknown = self.seen.deployments.keys() - self.revisions.keys()
-        for key in sorted(over | unknown):
+        idle = {key for key in unknown if not any(pod.ready for pod in self.seen.pods_of(key))}
+        for key in sorted(over | idle):
             names = revision_names(self.owner, key)
             kinds = {"Deployment": names.deployment, "ConfigMap": names.schedule}
             if key not in keep:
@@ -205,6 +230,18 @@ class _Aim:
                 copy = self.seen.copies.get(Reference(kind, self.owner.namespace, name))
                 if copy is not None:
                     yield copy
+        account = model_names(self.owner).service_account
+        copy = self.seen.copies.get(Reference("ServiceAccount", self.owner.namespace, account))
+        if copy is not None and account not in self._accounts():
+            yield copy
+
+    def _accounts(self) -> Collection[str]:
+        """ServiceAccounts that pods of now or later have."""
+        return {
+            self.revisions[state.key].template["spec"]["serviceAccountName"]
+            for state in self.states
+            if not self._over(state)
+        }
 
     def _over(self, state: RevisionState) -> bool:
         return state.gone and not self._is_last(state)

@@ -8,8 +8,9 @@ asked again, less and less often.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from speculative_operator.cluster.manifests import Reference
@@ -23,6 +24,8 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 MOST_AT_ONCE: Final = 16
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -31,14 +34,31 @@ class Answer:
     problem: str | None = None
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """One model's engines by incarnation: what they said, and who is still asking them."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    def forget(self, incarnations: Iterable[str]) -> None:
+        for incarnation in incarnations:
+            self.answers.pop(incarnation, None)
+            if (task := self.tasks.pop(incarnation, None)) is not None:
+                task.cancel()
+
+    @property
+    def incarnations(self) -> set[str]:
+        return self.answers.keys() | self.tasks.keys()
+
+
 class NamesCheck:
     """Asks engines in the background and remembers what each incarnation said."""
 
     def __init__(self, ask: AskNames, *, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._ask = ask
         self._sleep = sleep
-        self._answers: dict[Reference, dict[str, Answer]] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._models: dict[Reference, _Asked] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     def look_at(
@@ -53,42 +73,32 @@ class NamesCheck:
         `names` are the served names by revision, `tell` is called when there is news.
         """
         ready = {pod.incarnation: pod for pod in pods if pod.alive and pod.ready and pod.address}
-        known = self._answers.setdefault(model, {})
-        for gone in known.keys() - ready.keys():
-            del known[gone]
-            self._stop(gone)
+        asked = self._models.setdefault(model, _Asked())
+        asked.forget(asked.incarnations - ready.keys())
         for incarnation, pod in ready.items():
-            if incarnation not in self._asking and known.get(incarnation) != Answer():
-                self._asking[incarnation] = asyncio.create_task(
-                    self._ask_until_fine(known, pod, names.get(pod.revision, ()), tell)
+            if incarnation not in asked.incarnations:
+                asked.tasks[incarnation] = asyncio.create_task(
+                    self._ask_until_fine(asked, pod, names.get(pod.revision, ()), tell)
                 )
-        return dict(known)
+        return dict(asked.answers)
 
     def forget(self, model: Reference) -> None:
         """The model is gone."""
-        for incarnation in self._answers.pop(model, {}):
-            self._stop(incarnation)
-
-    def _stop(self, incarnation: str) -> None:
-        if (task := self._asking.pop(incarnation, None)) is not None:
-            task.cancel()
+        if (asked := self._models.pop(model, None)) is not None:
+            asked.forget(asked.incarnations)
 
     async def _ask_until_fine(
-        self,
-        known: dict[str, Answer],
-        pod: Pod,
-        names: Collection[str],
-        tell: Callable[[], None],
+        self, asked: _Asked, pod: Pod, names: Collection[str], tell: Callable[[], None]
     ) -> None:
         pause = FIRST_PAUSE
         while True:
             async with self._turns:
                 answer = await self._answer(pod, names)
-            if known.get(pod.incarnation) != answer:
-                known[pod.incarnation] = answer
+            if asked.answers.get(pod.incarnation) != answer:
+                asked.answers[pod.incarnation] = answer
                 tell()
             if answer.problem is None:
-                del self._asking[pod.incarnation]
+                del asked.tasks[pod.incarnation]
                 return
             await self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -98,5 +108,10 @@ class NamesCheck:
             listed = await self._ask(pod.address)
         except EngineSilent as silence:
             return Answer(f"pod {pod.name} does not answer /v1/models: {silence}")
+        except Exception:
+            logger.exception("asking pod %s/%s for its names failed", pod.namespace, pod.name)
+            return Answer(
+                f"pod {pod.name} could not be asked: a fault of the operator, see its log"
+            )
         missing = [] if listed is None else [name for name in names if name not in listed]
         return Answer(f"pod {pod.name} does not list {', '.join(missing)}" if missing else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from speculative_operator.api.names import (
@@ -15,6 +15,7 @@ from speculative_operator.controller.pods import Pod, pod_of
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.plan.rollout import RevisionState
 from speculative_operator.resources.controller_revision import RecordedRevision, recorded
+from speculative_operator.resources.rebuilt_revision import rebuilt_revision
 
 TRIAL = "trial"
 GOOD = "good"
@@ -81,10 +82,12 @@ def observe(copies: Iterable[Copy], lost: Iterable[Copy] = ()) -> Observed:
     """Sorts a model's copies by what they are.
 
     `lost` are last copies of objects that somebody deleted: they still say what was recorded and
-    what the tuner had written, but no longer count as standing.
+    what the tuner had written, but no longer count as standing. A record of which there is not even
+    that, since it was deleted while no operator ran, is rebuilt from its Deployment.
     """
     pods: list[Pod] = []
     revisions: dict[str, SeenRevision] = {}
+    templates: dict[str, Manifest] = {}
     deployments: dict[str, SeenDeployment] = {}
     schedules: dict[str, str] = {}
     standing = {copy.reference: copy for copy in copies}
@@ -98,13 +101,14 @@ def observe(copies: Iterable[Copy], lost: Iterable[Copy] = ()) -> Observed:
             case "Deployment":
                 manifest = copy.manifest()
                 deployments[_key(manifest)] = _deployment(manifest)
+                templates[_key(manifest)] = manifest
             case "ConfigMap":
                 manifest = copy.manifest()
                 if text := manifest.get("data", {}).get(SCHEDULE_KEY):
                     schedules[_key(manifest)] = text
     return Observed(
         pods=tuple(sorted(pods, key=lambda pod: pod.name)),
-        revisions=revisions,
+        revisions={**revisions, **_rebuilt(templates, revisions)},
         deployments=deployments,
         schedules=schedules,
         copies=standing,
@@ -128,6 +132,13 @@ def _revision(manifest: Manifest) -> SeenRevision:
         verdict=metadata.get("annotations", {}).get(ANNOTATION_VERDICT),
         manifest=manifest,
     )
+
+
+def _rebuilt(
+    deployments: Mapping[str, Manifest], known: Collection[str]
+) -> Mapping[str, SeenRevision]:
+    records = {key: rebuilt_revision(deployments[key]) for key in deployments if key not in known}
+    return {key: _revision(record) for key, record in records.items() if record is not None}
 
 
 def _deployment(manifest: Manifest) -> SeenDeployment:

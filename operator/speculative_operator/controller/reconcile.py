@@ -16,7 +16,7 @@ from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
-from speculative_operator.cluster.manifests import Reference
+from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
 from speculative_operator.controller.act import act
 from speculative_operator.controller.desired import Desired, desire
@@ -25,8 +25,9 @@ from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
 from speculative_operator.controller.policy import policy_of
-from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
+from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
@@ -74,10 +75,16 @@ class Reconciler:
 
     async def reconcile(self, reference: Reference) -> Outcome:
         """Does what there is to do for one model now, and says when to look again."""
-        model = self._read(reference)
-        if model is None:
+        stored = self._stored(reference)
+        if stored is None:
             return Done()
-        before = ModelStatus.read(model.status)
+        before = ModelStatus.read(stored.get("status", {}))
+        try:
+            model = stored_model(stored)
+        except ModelInvalid as refusal:
+            generation = stored["metadata"].get("generation", 0)
+            after = unread(before, generation, _verdict_on(refusal), self._now())
+            return Done(again_in=await self._write(reference, stored, before, after))
         seen = self._observe(model)
         answers = self._ask_names(reference, model, seen)
         desired = desire(
@@ -94,18 +101,18 @@ class Reconciler:
             seen = self._observe(model)
         self._tools.fleet.put(reference, _tuned_model(model, seen, desired))
         found = Findings(before, answers, self._tools.fleet.view(model.metadata.uid), self._now())
-        wait = await self._write(reference, model, before, status(model, seen, desired, found))
+        wait = await self._write(reference, stored, before, status(model, seen, desired, found))
         if isinstance(acted.refusal, NotOurs):
             return outcome_of(acted.refusal, reference)
         more = acted.changed and before is not None
         return Done(again_in=NEXT_STEP_SECONDS if more else wait)
 
-    def _read(self, reference: Reference) -> SpeculativeModel | None:
-        """The model; None once it is gone or going, after forgetting all about it."""
+    def _stored(self, reference: Reference) -> Manifest | None:
+        """The resource; None once it is gone or going, after forgetting all about it."""
         copy = self._tools.cache.get(reference)
-        model = SpeculativeModel.model_validate(copy.manifest()) if copy is not None else None
-        if model is not None and model.metadata.deletion_timestamp is None:
-            return model
+        stored = copy.manifest() if copy is not None else None
+        if stored is not None and stored["metadata"].get("deletionTimestamp") is None:
+            return stored
         self._tools.fleet.put(reference, None)
         self._tools.names.forget(reference)
         self._measured_at.pop(reference, None)
@@ -129,7 +136,7 @@ class Reconciler:
     async def _write(
         self,
         reference: Reference,
-        model: SpeculativeModel,
+        stored: Manifest,
         before: ModelStatus | None,
         after: ModelStatus,
     ) -> float | None:
@@ -137,7 +144,7 @@ class Reconciler:
         now = self._tools.clock()
         measured_at = self._measured_at.setdefault(reference, now)
         wire = after.wire()
-        wait = seconds_until_write(model.status, wire, since_measured=now - measured_at)
+        wait = seconds_until_write(stored.get("status", {}), wire, since_measured=now - measured_at)
         if wait != 0:
             self._write_at.pop(reference, None)
             return wait
@@ -147,9 +154,10 @@ class Reconciler:
         await self._tools.children.patch_status(reference, wire)
         self._measured_at[reference] = now
         del self._write_at[reference]
+        uid = stored["metadata"]["uid"]
         for notice in notices(before, after):
             self._tools.events.tell(
-                Event(reference, model.metadata.uid, notice.reason, notice.message, notice.warning)
+                Event(reference, uid, notice.reason, notice.message, notice.warning)
             )
         return None
 

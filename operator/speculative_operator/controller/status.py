@@ -33,6 +33,8 @@ NOTHING_RUNS = Verdict(
     ConditionStatus.UNKNOWN, Reason.NOT_ACCEPTED, "nothing was started to be measured"
 )
 
+REFUSAL_CONDITIONS = (ConditionType.ACCEPTED, ConditionType.STALLED)
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -74,6 +76,30 @@ def status(
         ),
         replica_details=_details(seen, serving, part, found),
         decisions=part.decisions,
+    )
+
+
+def unread(before: ModelStatus | None, generation: int, refusal: Verdict, now: str) -> ModelStatus:
+    """The status of a model whose stored spec cannot be read, so that nothing is done.
+
+    What was said of the pods stands, as of the generation of which it was said.
+    """
+    nothing = Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, refusal.message)
+    verdicts = {
+        ConditionType.ACCEPTED: refusal,
+        ConditionType.READY: nothing,
+        ConditionType.PROGRESSING: nothing,
+        **dict.fromkeys(TUNING_CONDITIONS, NOTHING_RUNS),
+    }
+    earlier = {c.type: c for c in before.conditions} if before is not None else {}
+    stands = {kind: c for kind, c in earlier.items() if kind not in REFUSAL_CONDITIONS}
+    told = conditions(generation, verdicts, earlier.values(), now)
+    last = before if before is not None else ModelStatus(observed_generation=generation)
+    return last.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": tuple(stands.get(condition.type, condition) for condition in told),
+        }
     )
 
 

@@ -17,15 +17,16 @@ from speculative_operator.tuning.verdict import Notice
 def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
     """Whether the user is told of a refusal for the first time."""
     now = _condition(after, ConditionType.ACCEPTED)
-    if now.status is not ConditionStatus.FALSE:
+    if now is None or now.status is not ConditionStatus.FALSE:
         return False
-    return before is None or _condition(before, ConditionType.ACCEPTED).message != now.message
+    earlier = _condition(before, ConditionType.ACCEPTED) if before is not None else None
+    return earlier is None or earlier.message != now.message
 
 
 def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
     """What a user following the model should be told once."""
     accepted = _condition(after, ConditionType.ACCEPTED)
-    if accepted.status is ConditionStatus.FALSE:
+    if accepted is not None and accepted.status is ConditionStatus.FALSE:
         if refuses(before, after):
             conflict = accepted.reason == Reason.NAME_CONFLICT
             reason = EventReason.NAME_CONFLICT if conflict else EventReason.REFUSED
@@ -41,8 +42,9 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
 
 def _settled(status: ModelStatus) -> bool:
     progressing = _condition(status, ConditionType.PROGRESSING)
-    return progressing.status is ConditionStatus.FALSE and status.ready_replicas > 0
+    at_rest = progressing is not None and progressing.status is ConditionStatus.FALSE
+    return at_rest and status.ready_replicas > 0
 
 
-def _condition(status: ModelStatus, kind: ConditionType) -> Condition:
-    return next(condition for condition in status.conditions if condition.type is kind)
+def _condition(status: ModelStatus, kind: ConditionType) -> Condition | None:
+    return next((condition for condition in status.conditions if condition.type is kind), None)

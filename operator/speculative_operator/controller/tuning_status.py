@@ -29,7 +29,6 @@ from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table, length_at
 from speculative_operator.tuning.verdict import Verdict
 
-LONGEST_TEXT = 1024
 TUNING_CONDITIONS = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
 REASONS_BY_NAME = {reason.value: reason for reason in Reason}
 
@@ -65,26 +64,29 @@ def tuning_part(
             decisions=tuple(_decision(change) for change in view.decisions[:MOST_DECISIONS]),
             replicas=view.replicas,
         )
-    if before is not None and key in (before.revisions.current, before.revisions.last_good):
-        return _as_before(before)
     first = first_decision(policy)
+    verdicts = _verdicts(first.healthy, first.tuned)
+    if before is not None and key in (before.revisions.current, before.revisions.last_good):
+        return _as_before(before, verdicts)
     return TuningPart(
-        verdicts=_verdicts(first.healthy, first.tuned),
+        verdicts=verdicts,
         mode=_mode(facts, first.table),
         proposal_length=length_at(first.table, 1),
         schedule=_rows(first.table),
     )
 
 
-def _as_before(before: ModelStatus) -> TuningPart:
+def _as_before(before: ModelStatus, first: Mapping[ConditionType, Verdict]) -> TuningPart:
+    """What status says; the `first` verdicts where it has none that is understood."""
+    told = {
+        condition.type: Verdict(
+            condition.status, REASONS_BY_NAME[condition.reason], condition.message
+        )
+        for condition in before.conditions
+        if condition.type in TUNING_CONDITIONS and condition.reason in REASONS_BY_NAME
+    }
     return TuningPart(
-        verdicts={
-            condition.type: Verdict(
-                condition.status, REASONS_BY_NAME[condition.reason], condition.message
-            )
-            for condition in before.conditions
-            if condition.type in TUNING_CONDITIONS
-        },
+        verdicts={**first, **told},
         mode=before.mode,
         proposal_length=before.proposal_length,
         schedule=before.schedule,
@@ -132,6 +134,6 @@ def _decision(change: tuning.Change) -> DecisionRecord:
         before=change.before,
         after=change.after,
         reason=change.reason,
-        message=change.message[:LONGEST_TEXT],
-        outcome=change.outcome[:LONGEST_TEXT] if change.outcome else None,
+        message=change.message,
+        outcome=change.outcome or None,
     )

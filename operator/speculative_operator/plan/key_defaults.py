@@ -4,6 +4,7 @@ The API server wrote the defaults of its day into every stored object. If the ke
 default out, a release that changes one would make new keys for all models, and replace their pods.
 So each field's defaults are listed here, the first one first and for ever: that one is left out of
 the key. A new default is added behind it, and is then in the key like any value that a user writes.
+What is not even stored, since its section was never written, is never in the key.
 """
 
 from __future__ import annotations

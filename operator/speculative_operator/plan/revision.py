@@ -44,7 +44,6 @@ UNORDERED = (
 )
 """Lists whose order means nothing."""
 
-
 OVERLAY = "runtime.podTemplate"
 
 VARIANT = "speculative"

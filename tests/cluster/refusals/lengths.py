@@ -141,7 +141,7 @@ TABLE_REFUSALS = (
     Refusal(
         "fewer batch sizes than proposal lengths",
         {"model.maxNumSeqs": 5},
-        r"spec.model.maxNumSeqs: Invalid value: 5: maxNumSeqs 5 is too few for 6 proposal lengths "
+        r"spec.model.maxNumSeqs: .*maxNumSeqs 5 is too few for 6 proposal lengths "
         r"\(0 and \[1, 2, 3, 5, 7\]\), since each needs a batch size of its own in the start "
         "schedule: write maxNumSeqs: 6 or more, or list fewer speculation.proposalLength.choices",
         {"model.maxNumSeqs": 6},
@@ -192,7 +192,7 @@ TUNING_REFUSALS = (
     Refusal(
         "a longest length below the smallest choice",
         {METHOD: "dflash", "tuning.bounds": {"max": 2}},
-        "spec.tuning.bounds.max: Invalid value: 2: max 2 is below the smallest choice 3, so that "
+        "spec.tuning.bounds.max: .*max 2 is below the smallest choice 3, so that "
         "only plain decoding is left: write max: 0 to switch speculation off, or list a length up "
         "to 2 in speculation.proposalLength.choices",
         {METHOD: "dflash", "tuning.bounds": {"max": 2}, f"{LENGTHS}.choices": [2, 7]},

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.status import (
     BatchLength,
@@ -100,3 +104,64 @@ def test_a_written_status_can_be_read_back() -> None:
 def test_a_model_without_a_status_has_none() -> None:
     """A new model has `{}`, which is no status with everything absent."""
     assert ModelStatus.read({}) is None
+
+
+@pytest.mark.parametrize(
+    ("strange", "lost"),
+    [
+        ({"conditions": [*STATUS.wire()["conditions"], {"type": "Foreign", "status": "True"}]}, {}),
+        ({"conditions": [*STATUS.wire()["conditions"], "no object"]}, {}),
+        ({"conditions": "no list"}, {"conditions": []}),
+        ({"mode": "Telepathic"}, {"mode": None}),
+        ({"evidence": {**STATUS.wire()["evidence"], "drafts": "many"}}, None),
+        ({"evidence": None}, {"evidence": {"positionAcceptance": []}}),
+        ({"revisions": {"current": 7, "lastGood": "0123456789"}}, None),
+        ({"observedGeneration": None}, {"observedGeneration": 0}),
+        ({"decisions": [*STATUS.wire()["decisions"], {"reason": "Whim"}]}, {}),
+        ({"decisions": [{}] * 99}, {"decisions": []}),
+        ({"replicaDetails": {"name": "qwen-0"}}, {"replicaDetails": []}),
+        ({"somethingNew": [1]}, {}),
+    ],
+)
+def test_what_is_not_understood_costs_only_itself(
+    strange: dict[str, Any], lost: dict[str, Any] | None
+) -> None:
+    """Another version may have written it; a status that raises would stop every pass."""
+    read = ModelStatus.read({**STATUS.wire(), **strange})
+
+    assert read is not None
+    assert read.revisions.last_good == "0123456789"
+    if lost is not None:
+        expected = {**STATUS.wire(), **lost}
+        assert read.wire() == {key: value for key, value in expected.items() if value is not None}
+
+
+def test_a_status_of_nothing_but_strange_things_is_read() -> None:
+    """Whatever stands there, the pass goes on, as for a model of which nothing was said."""
+    strange = dict.fromkeys(STATUS.wire(), 1.5)
+
+    assert ModelStatus.read(strange) == ModelStatus(observed_generation=0)
+
+
+def test_texts_are_cut_to_what_the_api_server_takes() -> None:
+    """Engines and the cluster have words of any length; a status beyond a limit is refused."""
+    long = "x" * 5000
+    (told,) = STATUS.conditions
+    condition = Condition.model_validate({**told.model_dump(), "message": long})
+    detail = ReplicaDetail(name="p", revision=long, ready=False, schedule=long, message=long)
+    (decided,) = STATUS.decisions
+    record = DecisionRecord.model_validate(
+        {**decided.model_dump(), "message": long, "outcome": long}
+    )
+
+    assert condition.message == "x" * 4095 + "…"
+    assert detail.message == record.message == record.outcome == "x" * 1023 + "…"
+    assert (len(detail.revision), len(detail.schedule or "")) == (10, 12)
+
+
+def test_a_text_of_exactly_its_limit_stays_whole() -> None:
+    """Nothing is cut that fits."""
+    message = "x" * 1024
+    detail = ReplicaDetail(name="p", revision="r", ready=False, message=message)
+
+    assert detail.message == message

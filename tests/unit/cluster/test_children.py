@@ -176,6 +176,26 @@ async def test_an_object_that_the_api_server_refuses_is_the_users_to_mend(
         await children.keep(service())
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        (400, "BadRequest", 'strict decoding error: unknown field "spec.nodePortt"'),
+        (400, "BadRequest", "json: cannot unmarshal string into Go struct field"),
+        (500, "", "failed to create typed patch object (prod/qwen): expected list, got string"),
+    ],
+)
+async def test_a_manifest_that_does_not_fit_its_kind_is_the_users_to_mend(
+    children: Children, server: ApiServer, status: int, reason: str, words: str
+) -> None:
+    """Only what users lay over a pod can be so, and sending it again cannot cure it."""
+    server.refusal = Refused("POST", status, reason, words)
+
+    with pytest.raises(ModelInvalid) as refused:
+        await children.keep(service())
+
+    assert str(refused.value) == f"the API server refuses Service prod/qwen: {words}"
+
+
 async def test_a_quota_is_a_fault_that_passes(children: Children, server: ApiServer) -> None:
     """Back-off, not a refusal of the model."""
     server.refusal = Refused("POST", 403, "Forbidden", "exceeded quota")
@@ -196,3 +216,34 @@ async def test_a_changed_service_may_drop_fields(children: Children, server: Api
     assert server.sent == ["create", "find", "book", "apply"]
     (entry,) = server.objects[reference_of(service())]["metadata"]["managedFields"]
     assert entry["operation"] == "Apply"
+
+
+def annotated(*names: str) -> Manifest:
+    """A Service with annotations."""
+    made = service()
+    annotations = {"annotations": dict.fromkeys(names, "1")} if names else {}
+    return {**made, "metadata": {**made["metadata"], **annotations}}
+
+
+def booked(*names: str, manager: str) -> Manifest:
+    """A writer's entry in managedFields."""
+    owned: Manifest = {"f:annotations": {f"f:{name}": {} for name in names}}
+    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:metadata": owned}}
+
+
+@pytest.mark.parametrize(("manager", "sent"), [("speculative-operator", True), ("kubectl", False)])
+async def test_an_annotation_that_is_rendered_no_longer_is_dropped_if_it_was_ours(
+    children: Children, server: ApiServer, manager: str, sent: bool
+) -> None:
+    """Also after a restart: who has set it stands in the object. It is looked up once."""
+    live = server.put(annotated("old"))
+    live["metadata"]["managedFields"] = [booked("old", manager=manager)]
+    server.objects[reference_of(live)] = live
+    children.cache.put(live)
+
+    assert await children.keep(annotated()) is sent
+    assert server.sent == (["find", "book", "apply"] if sent else ["find"])
+    server.sent.clear()
+
+    assert await children.keep(annotated()) is False
+    assert server.sent == []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.names import ANNOTATION_VERDICT
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.resources.controller_revision import recorded
 from tests.unit.controller.world import World, upgraded
 
 LONGER = {"model": {"maxModelLen": 4096}}
@@ -210,3 +214,124 @@ def test_a_pods_label_that_somebody_changed_is_put_back(world: World) -> None:
     world._change_pod(pod.name, labels={"speculation.dev/serving": "no"})
 
     assert [(p.name, to) for p, to in world.desired().labels] == [(pod.name, "true")]
+
+
+def test_a_new_deployment_is_made_empty_before_any_pod_goes_for_it(world: World) -> None:
+    """The API server may refuse it, and then what serves must still be there."""
+    old = _key(world)
+    world.edit(replicas=2, **LONGER)
+
+    world.act()
+
+    assert world.replicas() == {old: 2, _key(world): 0}
+    world.act()
+    assert world.replicas()[old] == 1
+
+
+def _lose_record(world: World, key: str) -> None:
+    """Deleted while no operator ran: not even the last copy of it is known."""
+    (copy,) = [
+        copy
+        for reference, copy in world.seen().copies.items()
+        if reference.kind == "ControllerRevision" and reference.name.endswith(key)
+    ]
+    world.cache.drop(copy.reference, copy.uid)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"tuning": {"mode": "Off"}},
+        {"speculation": {"method": "none"}},
+        {"model": {"servedNames": ["a", "b"], "maxNumSeqs": 64}},
+    ],
+)
+def test_a_lost_record_is_rebuilt_from_its_deployment(spec: dict[str, Any]) -> None:
+    """Today's images would be other pods; and what the tuner must know is in the arguments."""
+    world = World(replicas=2, **spec)
+    world.settle()
+    before = world.desired()
+    assert before.current is not None
+    _lose_record(world, before.current.key)
+
+    after = upgraded(world).desired()
+
+    assert after.pods == before.pods
+    assert after.new is not None
+    assert "annotations" not in after.new["metadata"]
+    assert recorded(after.new).template == before.current.template
+    facts, rebuilt = before.current.facts, recorded(after.new).facts
+    told = ("method", "schedule", "max_num_seqs", "served_names", "startup_seconds")
+    played = (*told, "capacity", "initial", "choices") if facts.schedule else told
+    assert {name: getattr(rebuilt, name) for name in played} == {
+        name: getattr(facts, name) for name in played
+    }
+
+
+def test_a_superseded_revision_without_a_record_goes_by_the_rollout(world: World) -> None:
+    """Its pods serve: they are replaced one at a time like any others."""
+    old = _key(world)
+    _lose_record(world, old)
+    world.edit(replicas=2, **LONGER)
+
+    for _ in range(3):
+        world.act()
+
+    assert world.replicas() == {old: 1, _key(world): 1}
+    world.settle()
+    assert world.replicas() == {_key(world): 2}
+
+
+def test_a_deployment_that_cannot_be_read_stays_while_its_pods_are_ready(world: World) -> None:
+    """Somebody has changed its arguments; deleting it would end what serves."""
+    old = _key(world)
+    _lose_record(world, old)
+    world.edit(replicas=2, **LONGER)
+    (copy,) = [c for ref, c in world.seen().copies.items() if ref.kind == "Deployment"]
+    manifest = copy.manifest()
+    manifest["spec"]["template"]["spec"]["containers"][0]["args"] = ["model"]
+    manifest["metadata"]["resourceVersion"] = "900"
+    world.cache.put(manifest)
+
+    assert world.desired().leftovers == ()
+    for pod in world.seen().pods:
+        world._change_pod(pod.name, ready=False)
+    assert "Deployment" in {copy.reference.kind for copy in world.desired().leftovers}
+
+
+def test_a_spec_refused_during_a_rollback_leaves_the_rollback_its_aim(world: World) -> None:
+    """The newest record is of what the user has just turned away from."""
+    first = _key(world)
+    world.edit(replicas=2, **LONGER)
+    _let_it_start(world)
+    status = {
+        "observedGeneration": 1,
+        "conditions": [
+            {
+                "type": "Accepted",
+                "status": "True",
+                "reason": "Valid",
+                "observedGeneration": 1,
+                "lastTransitionTime": "2026-08-23T10:00:00Z",
+            }
+        ],
+        "revisions": {"current": first},
+    }
+    world.edit(replicas=2, runtime={"podTemplate": {"spec": {"hostNetwork": True}}})
+    world.model = world.model.model_copy(update={"status": status})
+
+    assert _key(world) == first
+
+
+def test_our_service_account_goes_once_no_pod_has_it(world: World) -> None:
+    """The user has named another one; pods of the revision before still need ours."""
+    world.edit(replicas=2, runtime={"serviceAccountName": "theirs"})
+    _let_it_start(world)
+    name = world.model.metadata.name
+    ours = Reference("ServiceAccount", world.model.metadata.namespace, name)
+    assert ours in world.seen().copies
+
+    world.settle()
+
+    assert ours not in world.seen().copies

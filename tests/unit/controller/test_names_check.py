@@ -41,12 +41,18 @@ class Engine:
 
     names: Collection[str] | None = ("qwen",)
     silent: bool = False
+    fault: Exception | None = None
+    held: asyncio.Event | None = None
     asked: int = 0
     pauses: list[float] = field(default_factory=list)
     paused_often: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def served_names(self, _: str) -> Collection[str] | None:
         self.asked += 1
+        if self.held is not None:
+            await self.held.wait()
+        if self.fault is not None:
+            raise self.fault
         if self.silent:
             raise EngineSilent("no answer within 5 s")
         return self.names
@@ -122,3 +128,35 @@ async def test_a_pod_that_is_not_ready_is_not_asked(engine: Engine) -> None:
 
     assert check.look_at(MODEL, [a_pod(ready=False)], NAMES, lambda: None) == {}
     assert engine.asked == 0
+
+
+@pytest.mark.parametrize("gone", ["model", "pod"])
+async def test_asking_ends_with_the_pod_and_with_the_model(engine: Engine, gone: str) -> None:
+    """Also before the first answer: else it goes on for ever, for nobody."""
+    engine.held = asyncio.Event()
+    check = NamesCheck(engine.served_names, sleep=engine.sleep)
+    others = asyncio.all_tasks()
+    check.look_at(MODEL, [a_pod()], NAMES, lambda: None)
+    (asking,) = asyncio.all_tasks() - others
+
+    if gone == "model":
+        check.forget(MODEL)
+    else:
+        check.look_at(MODEL, [], NAMES, lambda: None)
+    async with asyncio.timeout(10):
+        await asyncio.wait([asking])
+
+    assert asking.cancelled()
+
+
+async def test_a_fault_of_the_operator_is_told_and_the_engine_asked_again(engine: Engine) -> None:
+    """A task that ended unseen would leave the pod not ready for ever."""
+    engine.fault = TypeError("a slip")
+    check = NamesCheck(engine.served_names, sleep=engine.sleep)
+
+    (answer,) = (await answers(check, a_pod())).values()
+    await engine.paused_often.wait()
+    check.forget(MODEL)
+
+    assert answer.problem == ("pod qwen-0 could not be asked: a fault of the operator, see its log")
+    assert engine.asked == 8

@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
 from speculative_operator.api.status import Condition, ModelStatus
 from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.tuning.verdict import Evidence, Verdict
@@ -203,3 +203,52 @@ def test_a_refusal_is_told_once_and_at_once(world: World) -> None:
     assert (notice.reason, notice.warning) == (EventReason.REFUSED, True)
     assert refuses(before, after)
     assert not refuses(after, after)
+
+
+def test_a_reason_of_another_version_is_replaced_until_the_tuner_speaks(world: World) -> None:
+    """A newer operator wrote it and was taken back; the older one goes on."""
+    before = told(world, view=a_view(world))
+    strange = tuple(c.model_copy(update={"reason": "Foresight"}) for c in before.conditions)
+
+    again = told(world, before=before.model_copy(update={"conditions": strange}), now=LATER)
+
+    assert condition(again, ConditionType.TUNED).reason == Reason.NOT_ENOUGH_DRAFTS
+    assert again.proposal_length == before.proposal_length
+
+
+def test_a_status_without_our_conditions_is_no_obstacle(world: World) -> None:
+    """All of them may have been of a kind that is not understood."""
+    before = told(world).model_copy(update={"conditions": ()})
+    after = told(world, before=before)
+
+    assert {c.type for c in after.conditions} == set(list(ConditionType)[:5])
+    assert list(notices(before, after)) == []
+    assert not refuses(before, after)
+
+
+REFUSAL = Verdict(ConditionStatus.FALSE, Reason.INVALID, "spec.replicas: Field required")
+
+
+def test_a_spec_that_cannot_be_read_changes_only_what_is_said_of_it(world: World) -> None:
+    """What runs goes on; what was said of it stands, as of the generation it was said of."""
+    before = told(world, view=a_view(world))
+
+    after = unread(before, 7, REFUSAL, LATER)
+
+    accepted = condition(after, ConditionType.ACCEPTED)
+    assert (accepted.status, accepted.reason) == ("False", "Invalid")
+    assert accepted.message == REFUSAL.message
+    assert condition(after, ConditionType.STALLED).status == "True"
+    for kind in (ConditionType.READY, ConditionType.TUNED, ConditionType.PROGRESSING):
+        assert condition(after, kind) == condition(before, kind)
+    assert after.observed_generation == 7
+    assert (after.revisions, after.ready_replicas) == (before.revisions, 1)
+    assert unread(after, 7, REFUSAL, "2026-08-23T12:00:00Z") == after
+
+
+def test_a_spec_that_could_never_be_read_has_every_condition() -> None:
+    """And nothing was started."""
+    after = unread(None, 1, REFUSAL, NOW)
+
+    assert {c.type for c in after.conditions} == {*list(ConditionType)[:5], ConditionType.STALLED}
+    assert condition(after, ConditionType.READY).reason == "NotAccepted"

@@ -1,8 +1,7 @@
-"""The tuner's loop: what it reads, saves, writes and tells, and when."""
+"""One model in the tuner's loop: what is read, decided, written and told."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -10,18 +9,13 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.controller import tuner as tuner_module
 from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import ClusterFault, EngineSilent
-from speculative_operator.tuning import memory
 from speculative_operator.tuning.memory import from_data
 from speculative_operator.tuning.schedule import ScheduleFile, schedule_hash
 from tests.support.tuner_world import STEPS_A_SECOND, World, a_model, length, pass_seconds
-from tests.support.windows import Traffic, a_page, a_policy
-
-DEAD = Traffic((0.0, 0.0, 0.0, 0.0))
+from tests.support.windows import DEAD, Traffic
 
 
 @pytest.fixture
@@ -84,8 +78,9 @@ async def test_a_decision_that_cannot_be_saved_waits(world: World) -> None:
 
 
 async def test_an_unrelated_draft_is_left_and_told(world: World) -> None:
+    """By a condition, and by an Event for each of the two."""
     a_model(world)
-    world.engines["model-0"].traffic = DEAD
+    world.engines["model-0"].traffic = Traffic(DEAD)
 
     await pass_seconds(world, Tuner(world.ports()), 20)
 
@@ -97,6 +92,7 @@ async def test_an_unrelated_draft_is_left_and_told(world: World) -> None:
 
 
 async def test_bounds_are_obeyed_at_the_next_tick(world: World) -> None:
+    """No window has to end first."""
     a_model(world)
     tuner = Tuner(world.ports())
     await pass_seconds(world, tuner, 8)
@@ -108,6 +104,7 @@ async def test_bounds_are_obeyed_at_the_next_tick(world: World) -> None:
 
 
 async def test_off_plays_the_fixed_table(world: World) -> None:
+    """And the condition says so."""
     a_model(world)
     tuner = Tuner(world.ports())
     await pass_seconds(world, tuner, 30)
@@ -120,6 +117,7 @@ async def test_off_plays_the_fixed_table(world: World) -> None:
 
 
 async def test_replicas_share_their_evidence(world: World) -> None:
+    """Three engines learn three times as fast."""
     a_model(world, replicas=3)
 
     await pass_seconds(world, Tuner(world.ports()), 60)
@@ -130,6 +128,7 @@ async def test_replicas_share_their_evidence(world: World) -> None:
 
 
 async def test_only_ready_engines_are_read(world: World) -> None:
+    """A loading one only costs a timeout."""
     model = a_model(world, replicas=2)
     loading = replace(model.replicas[1], ready=False)
     world.models[0] = replace(model, replicas=(model.replicas[0], loading))
@@ -137,6 +136,24 @@ async def test_only_ready_engines_are_read(world: World) -> None:
     await pass_seconds(world, Tuner(world.ports()), 30)
 
     assert {uid for _, uid in world.reads} == {"model-0"}
+
+
+async def test_a_look_is_asked_for_by_annotation(world: World) -> None:
+    """The table stays; only the look is new."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 200)
+    before = ScheduleFile.read(world.texts["model"])
+    world.models[0] = replace(world.models[0], look="now")
+
+    await tuner.tick()
+
+    after = ScheduleFile.read(world.texts["model"])
+    assert before is not None
+    assert after is not None
+    assert after.look == before.look + 1
+    assert after.table == before.table
+    assert schedule_hash(after.to_json()) != schedule_hash(before.to_json())
 
 
 # The schedule on its way.
@@ -173,6 +190,7 @@ async def test_a_new_table_is_told_until_it_is_in_force(world: World) -> None:
 
 
 async def test_a_schedule_that_is_reported_is_not_handed_on_again(world: World) -> None:
+    """Each handing on is a write to every pod."""
     a_model(world)
 
     await pass_seconds(world, Tuner(world.ports()), 4)
@@ -184,6 +202,7 @@ async def test_a_schedule_that_is_reported_is_not_handed_on_again(world: World) 
 async def test_a_schedule_that_somebody_changed_is_written_again(
     world: World, text: str | None
 ) -> None:
+    """What engines play is what was decided."""
     a_model(world)
     tuner = Tuner(world.ports())
     await pass_seconds(world, tuner, 60)
@@ -198,6 +217,7 @@ async def test_a_schedule_that_somebody_changed_is_written_again(
 
 
 async def test_the_lease_is_written_but_a_new_one_is_no_reason_to_write(world: World) -> None:
+    """A failover must change nothing for the pods."""
     a_model(world)
     await pass_seconds(world, Tuner(world.ports(), lease=lambda: ("one", 1)), 60)
     written = ScheduleFile.read(world.texts["model"])
@@ -246,6 +266,7 @@ async def test_silent_engines_change_nothing_and_are_told(
 
 
 async def test_one_silent_replica_of_two_is_named_and_no_more(world: World) -> None:
+    """The other one's evidence still counts."""
     a_model(world, replicas=2)
     world.engines["model-1"].silence = EngineSilent("refused")
 
@@ -311,200 +332,3 @@ async def test_an_engine_that_was_not_ready_for_a_while_loses_nothing(world: Wor
 
     assert evidence is not None
     assert evidence.drafts > 15 * STEPS_A_SECOND * 4
-
-
-# Restarts of the operator, and rest.
-
-
-async def test_a_new_operator_goes_on_where_the_old_one_stopped(world: World) -> None:
-    """Nothing changes for the pods."""
-    a_model(world)
-    await pass_seconds(world, Tuner(world.ports()), 90)
-    before = world.texts["model"]
-    world.engines["model-0"].traffic = None
-    await pass_seconds(world, None, 30)
-    world.log.clear()
-
-    await pass_seconds(world, Tuner(world.ports()), 120)
-
-    assert world.texts["model"] == before
-    assert world.log == []
-    assert world.views["model"].main_length == 2
-
-
-async def test_restarts_lose_nothing_and_count_nothing_twice(world: World) -> None:
-    """Every step of the engine is in exactly one window of the saved history."""
-    a_model(world)
-    for _ in range(12):
-        tuner = Tuner(world.ports())
-        await pass_seconds(world, tuner, 17)
-        await pass_seconds(world, None, 3)
-    data = world.memories["model"]
-    kept = from_data(data.data, data.binary_data)
-
-    absorbed = sum(row[3] for line in kept.history for row in json.loads(line)["rows"])
-    before_the_first_page = STEPS_A_SECOND
-    done = sum(counts.steps for counts in kept.bases["model-0"].rows.values())
-    assert len(kept.history) > 5
-    assert absorbed == done - before_the_first_page
-
-
-async def test_at_rest_nothing_is_written(world: World) -> None:
-    """Twenty models without traffic: no write for ten minutes once all is settled."""
-    for number in range(20):
-        a_model(world, uid=f"model-{number}")
-    for engine in world.engines.values():
-        engine.traffic = None
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 30)
-    world.log.clear()
-    told = dict(world.views)
-
-    await pass_seconds(world, tuner, 600)
-
-    assert world.log == []
-    assert world.views == told
-
-
-async def test_under_steady_traffic_saves_are_rare(world: World) -> None:
-    """At most once a minute, and only when an estimate has moved by more than its error."""
-    a_model(world)
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 300)
-    world.log.clear()
-
-    await pass_seconds(world, tuner, 600)
-
-    assert len([kind for kind, _ in world.log if kind == "memory"]) <= 10
-
-
-async def test_another_revision_has_a_state_of_its_own(world: World) -> None:
-    """It starts from its initial length; a rollback takes its own state back."""
-    a_model(world)
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 60)
-    tuned = world.models[0]
-
-    world.models[0] = replace(tuned, key="rev2", policy=a_policy(initial=1))
-    await tuner.tick()
-    assert length(world) == 1
-
-    world.models[0] = tuned
-    await tuner.tick()
-    assert length(world) == 2
-
-
-async def test_a_model_that_is_gone_is_forgotten(world: World) -> None:
-    a_model(world)
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 10)
-    world.models.clear()
-    world.reads.clear()
-
-    await pass_seconds(world, tuner, 30)
-
-    assert world.reads == []
-
-
-# Many models.
-
-
-async def test_an_error_of_one_model_concerns_that_model_only(world: World) -> None:
-    """Whatever it is."""
-    a_model(world, uid="good")
-    bad = a_model(world, uid="bad")
-    world.models[1] = replace(bad, replicas=(Replica("missing", "missing", "missing", True),))
-
-    await pass_seconds(world, Tuner(world.ports()), 60)
-
-    assert length(world, "good") == 2
-    assert "bad" not in world.views
-
-
-async def test_a_slow_engine_delays_its_own_model_only(world: World) -> None:
-    """It may take its five seconds to be silent; the others go on."""
-    a_model(world, uid="slow")
-    a_model(world, uid="quick")
-    ports = world.ports()
-    never = asyncio.Event()
-    read = ports.pages.read
-
-    async def slowly(replica: Replica) -> object:
-        if replica.uid == "slow-0":
-            await never.wait()
-        return await read(replica)
-
-    ports.pages.read = slowly  # type: ignore[method-assign,assignment]
-    told = asyncio.Event()
-    report = ports.report.tuning
-
-    def tell(model: TunedModel, view: TuningView) -> None:
-        report(model, view)
-        told.set()
-
-    ports.report.tuning = tell  # type: ignore[method-assign]
-    running = asyncio.create_task(Tuner(ports).run())
-    await told.wait()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-    assert set(world.views) == {"quick"}
-
-
-async def test_a_large_fleet_is_not_read_faster_than_the_budget(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tenth of 1000 models with five replicas each, and a tenth of the budget: reading is spread
-    over the 25 seconds that it needs."""
-    monkeypatch.setattr(tuner_module, "READS_A_SECOND", 20.0)
-    for number in range(100):
-        model = a_model(world, uid=f"model-{number}", replicas=5)
-        world.texts[model.uid] = ScheduleFile(model.policy.start_table).to_json()
-    for engine in world.engines.values():
-        engine.traffic = None
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 3)
-    world.reads.clear()
-
-    await pass_seconds(world, tuner, 100)
-
-    assert 60 * 20 <= len(world.reads) <= 120 * 20
-
-
-async def test_an_idle_model_is_read_every_ten_seconds(world: World) -> None:
-    a_model(world)
-    world.engines["model-0"].traffic = None
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 30)
-    world.reads.clear()
-
-    await pass_seconds(world, tuner, 100)
-
-    assert 8 <= len(world.reads) <= 11
-
-
-async def test_a_look_is_asked_for_by_annotation(world: World) -> None:
-    a_model(world)
-    tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 200)
-    before = ScheduleFile.read(world.texts["model"])
-    world.models[0] = replace(world.models[0], look="now")
-
-    await tuner.tick()
-
-    after = ScheduleFile.read(world.texts["model"])
-    assert before is not None
-    assert after is not None
-    assert after.look == before.look + 1
-    assert after.table == before.table
-    assert schedule_hash(after.to_json()) != schedule_hash(before.to_json())
-
-
-def test_state_json_is_what_the_design_says() -> None:
-    """Its name and version are what the next operator looks for."""
-    assert (memory.STATE, memory.BASE, memory.HISTORY) == (
-        "state.json",
-        "base.json",
-        "history.json.gz",
-    )
-    assert a_page().tunable

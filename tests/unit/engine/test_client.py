@@ -86,6 +86,7 @@ def answers(body: object, status: int = 200) -> Handler:
 
 
 async def test_the_plugins_page_is_read(serve: Serve, session: aiohttp.ClientSession) -> None:
+    """It is preferred: only the plugin times steps and can be tuned."""
     paths = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -128,6 +129,7 @@ async def test_a_plugin_that_does_not_measure_leaves_the_numbers_to_vllm(
 async def test_an_engine_that_is_gone_is_silent(
     session: aiohttp.ClientSession, closed_port: int
 ) -> None:
+    """No evidence, and told apart from an engine that is slow."""
     engines = Engines(session, state_port=closed_port, http_port=closed_port)
 
     with pytest.raises(NotListening):
@@ -165,6 +167,8 @@ async def test_a_hung_engine_is_silent_within_the_timeout(
 async def test_an_answer_that_breaks_off_is_silence(
     serve: Serve, session: aiohttp.ClientSession
 ) -> None:
+    """Half a page is no page."""
+
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -178,6 +182,8 @@ async def test_an_answer_that_breaks_off_is_silence(
 
 
 async def test_what_is_no_http_is_silence(session: aiohttp.ClientSession) -> None:
+    """Anything may listen at that port."""
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
         writer.close()
@@ -192,6 +198,7 @@ async def test_what_is_no_http_is_silence(session: aiohttp.ClientSession) -> Non
 async def test_an_endless_answer_is_not_read_to_its_end(
     serve: Serve, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One engine must not cost the operator its memory."""
     monkeypatch.setattr(client, "MOST_BYTES", 10_000)
 
     with pytest.raises(PageUnreadable, match="more than"):
@@ -201,6 +208,8 @@ async def test_an_endless_answer_is_not_read_to_its_end(
 async def test_metrics_that_are_no_text_are_unreadable(
     serve: Serve, session: aiohttp.ClientSession, closed_port: int
 ) -> None:
+    """An answer that means nothing is told apart from none."""
+
     async def handler(request: web.Request) -> web.Response:
         return web.Response(body=b"\xff\xfe\xfd")
 
@@ -210,6 +219,7 @@ async def test_metrics_that_are_no_text_are_unreadable(
 
 
 async def test_served_names_are_listed(serve: Serve, session: aiohttp.ClientSession) -> None:
+    """Adapters count as names too."""
     models = {"object": "list", "data": [{"id": "qwen"}, {"id": "qwen-lora"}]}
     engines = Engines(session, http_port=await serve(answers(models)))
 
@@ -230,6 +240,7 @@ async def test_an_engine_that_wants_a_key_has_answered(
 async def test_a_list_of_models_of_another_shape_is_unreadable(
     serve: Serve, session: aiohttp.ClientSession, body: str
 ) -> None:
+    """It must not end a pass with a KeyError."""
     engines = Engines(session, http_port=await serve(answers(body)))
 
     with pytest.raises(PageUnreadable):
@@ -239,6 +250,7 @@ async def test_a_list_of_models_of_another_shape_is_unreadable(
 async def test_a_listing_that_fails_is_silence(
     serve: Serve, session: aiohttp.ClientSession
 ) -> None:
+    """The engine may still be loading."""
     engines = Engines(session, http_port=await serve(answers({}, 500)))
 
     with pytest.raises(EngineSilent):

@@ -59,6 +59,7 @@ def text(**changes: Any) -> str:
 
 
 def test_a_page_is_read() -> None:
+    """Each number reaches the field that it belongs to."""
     page = parse_state(text())
 
     row = page.counters.rows[RowKey(4, 4, Phase.DECODE)]
@@ -105,6 +106,7 @@ def test_a_page_cut_at_any_byte_is_refused() -> None:
 )
 @pytest.mark.parametrize("field", ["running", "idle_seconds", "pid", "started", "capacity"])
 def test_what_no_counter_can_be_is_refused(field: str, number: str) -> None:
+    """A decision from such a number would be wrong without a trace."""
     with pytest.raises(PageUnreadable):
         parse_state(text(**{field: "HERE"}).replace('"HERE"', number))
 
@@ -112,6 +114,7 @@ def test_what_no_counter_can_be_is_refused(field: str, number: str) -> None:
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-3", "1e999", '"7"', "true", "null"])
 @pytest.mark.parametrize("column", range(3, len(COLUMNS)))
 def test_a_sum_that_cannot_be_refuses_the_page(column: int, number: str) -> None:
+    """One broken row makes the others doubtful."""
     rows: list[list[Any]] = [list(row) for row in body()["rows"]]
     rows[0][column] = "HERE"
 
@@ -143,17 +146,20 @@ def test_a_sum_that_cannot_be_refuses_the_page(column: int, number: str) -> None
     ],
 )
 def test_a_page_of_another_shape_is_refused(changes: dict[str, Any]) -> None:
+    """A newer protocol is not guessed at."""
     with pytest.raises(PageUnreadable):
         parse_state(text(**changes))
 
 
 @pytest.mark.parametrize("page", ["", "null", "[]", "3", "<html>", "{", "[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_page_is_refused(page: str | bytes) -> None:
+    """It is no evidence, and no crash."""
     with pytest.raises(EngineSilent):
         parse_state(page)
 
 
 def test_a_page_beyond_all_measure_is_not_even_parsed() -> None:
+    """Parsing costs more memory than the text."""
     with pytest.raises(PageUnreadable, match="bytes"):
         parse_state(" " * 300_000)
 

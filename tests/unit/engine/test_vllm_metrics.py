@@ -34,6 +34,7 @@ def recorded(name: str) -> Page:
 def test_acceptance_of_the_recorded_drafts_is_read(
     name: str, length: float, accepted: float
 ) -> None:
+    """The recordings are of a real vLLM; nothing of them is made up."""
     page = recorded(name)
 
     row = page.counters.rows[RowKey(int(length), None, Phase.MIXED)]
@@ -52,6 +53,7 @@ def test_accepted_tokens_add_up_by_position(name: str) -> None:
 
 
 def test_the_noisy_draft_as_it_was_recorded() -> None:
+    """The counters to the last digit."""
     page = parse_vllm_metrics(NOISY)
 
     row = page.counters.rows[KEY]
@@ -62,6 +64,7 @@ def test_the_noisy_draft_as_it_was_recorded() -> None:
 
 
 def test_such_an_engine_is_never_tunable_and_says_what_is_lost() -> None:
+    """Without the plugin the length is fixed."""
     page = parse_vllm_metrics(NOISY)
 
     assert not page.tunable
@@ -116,6 +119,7 @@ def test_two_engines_on_one_page_are_refused() -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1.0", "many"])
 def test_a_number_that_no_counter_can_have_refuses_the_page(value: str) -> None:
+    """Absent is not zero, and neither is NaN."""
     needle = 'vllm:spec_decode_num_drafts_total{engine="0",model_name="tiny"} 413.0'
     assert needle in NOISY
 
@@ -124,6 +128,7 @@ def test_a_number_that_no_counter_can_have_refuses_the_page(value: str) -> None:
 
 
 def test_a_page_cut_in_a_line_is_refused() -> None:
+    """A number cut short is another number."""
     lines = NOISY.splitlines(keepends=True)
     start = next(i for i, line in enumerate(lines) if line.startswith("vllm:spec_decode"))
     cut = "".join(lines[: start + 4])
@@ -135,6 +140,7 @@ def test_a_page_cut_in_a_line_is_refused() -> None:
 
 @pytest.mark.parametrize("line", ["num_draft_tokens_total", "num_accepted_tokens_total"])
 def test_a_page_with_some_of_the_counters_is_refused(line: str) -> None:
+    """Acceptance needs all of them from one moment."""
     page = "\n".join(row for row in NOISY.split("\n") if f"vllm:spec_decode_{line}" not in row)
 
     with pytest.raises(PageUnreadable, match="missing"):
@@ -142,5 +148,6 @@ def test_a_page_with_some_of_the_counters_is_refused(line: str) -> None:
 
 
 def test_what_is_no_metrics_page_is_refused() -> None:
+    """A proxy's error page comes with status 200."""
     with pytest.raises(PageUnreadable):
         parse_vllm_metrics("<html></html>\n")

@@ -181,8 +181,15 @@ def test_a_default_in_the_entry_of_a_list_rolls_nothing() -> None:
     assert tolerating(key="a", operator="Equal") != tolerating(key="a")
 
 
-def test_a_new_field_with_a_default_rolls_nothing() -> None:
+def list_default(monkeypatch: pytest.MonkeyPatch, path: str, *so_far: Any) -> None:
+    """As a later release lists it."""
+    listed = {**key_defaults.DEFAULTS_SO_FAR, path: so_far}
+    monkeypatch.setattr(revision, "DEFAULTS_SO_FAR", listed)
+
+
+def test_a_new_field_with_a_default_rolls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CRD upgrade brings new fields, and the API server fills them in for every model."""
+    list_default(monkeypatch, "model.sleepLevel", 1)
 
     class NewerModel(ModelSpec):
         sleep_level: int = Field(default=1)
@@ -204,6 +211,7 @@ def test_a_default_changed_by_a_later_release_rolls_nothing(
 ) -> None:
     """The API server wrote the old default into the stored object, or nothing where the section was
     not written: neither asked for other pods."""
+    list_default(monkeypatch, "model.maxNumSeqs", 256, 512)
 
     class NewerModel(ModelSpec):
         max_num_seqs: int = 512
@@ -214,9 +222,6 @@ def test_a_default_changed_by_a_later_release_rolls_nothing(
     def newer(**model: int) -> str:
         spec = a_model(model=model).spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return revision_key(NewerSpec.model_validate(spec), None)
-
-    changed = {**key_defaults.DEFAULTS_SO_FAR, "model.maxNumSeqs": (256, 512)}
-    monkeypatch.setattr(revision, "DEFAULTS_SO_FAR", changed)
 
     assert newer(maxNumSeqs=256) == newer() == key_of(a_model())
     assert newer(maxNumSeqs=512) != key_of(a_model())

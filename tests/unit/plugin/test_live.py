@@ -242,7 +242,7 @@ def test_the_page_is_plain_json_with_every_agreed_key() -> None:
     page = json.loads(json.dumps(state(loop.live)))
     assert list(page) == [
         "protocol", "plugin", "vllm", "runner", "pid", "started", "method", "capacity",
-        "tunable", "reason", "hash_read", "hash_in_force", "error", "lease",
+        "tunable", "reason", "measured", "hash_read", "hash_in_force", "error", "lease",
         "running", "waiting", "idle_seconds", "trials", "edges", "columns", "rows", "positions",
     ]  # fmt: skip
     assert page["lease"] == ["uid", 7]

@@ -26,6 +26,7 @@ def length(acceptance: Acceptance, k: int) -> float:
 
 
 def test_e_is_one_and_the_sum_of_the_chances_of_each_position() -> None:
+    """The bonus token comes with each step."""
     assert length(known({4: 500}), 4) == pytest.approx(1 + sum(NOISY), rel=1e-3)
 
 
@@ -37,6 +38,7 @@ def test_without_drafts_e_is_exactly_one() -> None:
 
 
 def test_of_a_length_nobody_knows_nothing_is_said() -> None:
+    """No evidence is never zero."""
     assert Acceptance().length(3) is None
 
 
@@ -46,6 +48,7 @@ def test_a_smaller_length_is_read_from_a_larger_ones_positions() -> None:
 
 
 def test_a_larger_length_is_carried_on_with_growing_doubt() -> None:
+    """Later positions were never seen."""
     acceptance = known({2: 500})
     near, far = acceptance.length(3), acceptance.length(4)
 
@@ -74,6 +77,7 @@ def test_an_own_row_outweighs_one_cut_off() -> None:
 
 
 def test_few_drafts_are_less_sure_than_many() -> None:
+    """A decision waits until the doubt is small enough."""
     few, many = known({4: 13}).length(4), known({4: 1300}).length(4)
 
     assert few is not None
@@ -110,6 +114,7 @@ def test_requests_that_bring_prompt_tokens_do_not_count() -> None:
 
 
 def test_ngram_counts_the_requests_without_a_match() -> None:
+    """Such a step brings one token; leaving it out would flatter K."""
     decode = Traffic((0.8, 0.6)).row(2, 100)
     sparse = decode._replace(requests=decode.requests * 4)
     positions = Traffic((0.8, 0.6)).window({2: 100}).positions
@@ -129,6 +134,7 @@ def test_a_window_of_an_hour_does_not_outweigh_those_of_today() -> None:
 
 
 def test_old_windows_fade() -> None:
+    """Traffic changes, and the estimate has to follow."""
     acceptance = known({4: 500}, (0.5, 0.3, 0.2, 0.1))
     for _ in range(30):
         acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 500}))
@@ -137,6 +143,7 @@ def test_old_windows_fade() -> None:
 
 
 def test_one_window_that_contradicts_is_held_out() -> None:
+    """It can be an outlier; the next one tells."""
     acceptance = known({4: 500})
 
     after = acceptance.after(Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500}))
@@ -157,6 +164,7 @@ def test_the_second_one_in_the_same_direction_drops_all_older_rows() -> None:
 
 
 def test_a_contradiction_each_way_changes_nothing() -> None:
+    """Only two in the same direction are a change."""
     acceptance = known({4: 500})
     low = Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500})
     high = Traffic((0.95, 0.9, 0.85, 0.8)).window({4: 500})
@@ -165,4 +173,5 @@ def test_a_contradiction_each_way_changes_nothing() -> None:
 
 
 def test_a_window_at_k_0_teaches_nothing_of_acceptance() -> None:
+    """Nothing was drafted, so nothing was rejected."""
     assert window_rows(Traffic().window({0: 500})) == {}

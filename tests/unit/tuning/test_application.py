@@ -35,6 +35,7 @@ def test_after_the_last_attempt_it_is_late() -> None:
 
 
 def test_it_is_done_when_every_tunable_engine_plays_it() -> None:
+    """One engine behind still measures the old K."""
     application = Application(DIGEST, since=0.0)
     plays, other = a_page(hash_in_force=DIGEST), a_page(hash_in_force="other")
 
@@ -43,6 +44,7 @@ def test_it_is_done_when_every_tunable_engine_plays_it() -> None:
 
 
 def test_engines_that_cannot_be_tuned_do_not_count() -> None:
+    """They will never report the hash, so waiting would not end."""
     untunable = a_page(tunable=False, reason="suffix")
 
     assert Application(DIGEST, 0.0).seen([a_page(hash_in_force=DIGEST), untunable]).in_force

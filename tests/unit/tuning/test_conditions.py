@@ -44,12 +44,14 @@ def verdicts(traffic: Traffic, windows: int, **policy: object) -> tuple[Verdict,
 def test_what_is_told_of_each_situation(
     traffic: Traffic, windows: int, policy: dict[str, object], healthy: Reason, best: Reason
 ) -> None:
+    """Users act upon these two words."""
     told = verdicts(traffic, windows, **policy)
 
     assert (told[0].reason, told[1].reason) == (healthy, best)
 
 
 def test_before_any_window_nothing_is_claimed() -> None:
+    """Unknown is neither healthy nor faulty."""
     state, policy = State(table=((1, 64, 4),)), a_policy()
 
     assert health(state, policy).status is ConditionStatus.UNKNOWN
@@ -102,6 +104,7 @@ UNREACHABLE = NoEvidence(Reason.METRICS_UNREACHABLE, "no answer within 3 s")
 def test_what_stands_in_the_way_is_told_first(
     situation: Situation, status: ConditionStatus, reason: Reason
 ) -> None:
+    """It has to be removed before anything can be tuned."""
     state, policy = after(Traffic(GOOD), 30)
 
     _, told = overlaid(health(state, policy), tuned(state, policy), situation, policy)
@@ -110,6 +113,7 @@ def test_what_stands_in_the_way_is_told_first(
 
 
 def test_unread_engines_are_not_called_healthy() -> None:
+    """What was known of them may have ended."""
     state, policy = after(Traffic(GOOD), 30)
 
     healthy, _ = overlaid(
@@ -121,6 +125,7 @@ def test_unread_engines_are_not_called_healthy() -> None:
 
 
 def test_with_tuning_off_nothing_stands_in_its_way() -> None:
+    """The user wants no tuning, so its obstacles are no news."""
     state, policy = after(Traffic(GOOD), 3, mode=TuningMode.OFF)
 
     situation = Situation(not_tunable="suffix", late=True)

@@ -31,6 +31,7 @@ def ratio(cost: Cost, k: int, other: int = 0) -> float:
 
 
 def test_what_was_timed_is_believed() -> None:
+    """The first window has nothing to contradict."""
     cost = a_cost().after(times(STEP_MS))
 
     for k in LENGTHS:
@@ -39,6 +40,7 @@ def test_what_was_timed_is_believed() -> None:
 
 
 def test_before_any_time_no_length_counts_as_measured() -> None:
+    """Assumed costs must not decide."""
     assert not any(a_cost().measured(k, 0) for k in LENGTHS)
 
 
@@ -68,6 +70,7 @@ def test_a_drift_of_the_machine_teaches_nothing() -> None:
 
 
 def test_two_speculative_lengths_tell_nothing_of_plain_decoding() -> None:
+    """Switching speculation on has a price of its own."""
     cost = a_cost().after(times({2: 15.0, 4: 23.0}))
 
     assert ratio(cost, 4, 2) == pytest.approx(23.0 / 15.0, rel=0.02)
@@ -85,6 +88,7 @@ def test_one_time_that_contradicts_is_held_out() -> None:
 
 
 def test_the_second_one_in_the_same_direction_is_believed() -> None:
+    """Twice is no outlier: the engine has changed."""
     changed = times({**STEP_MS, 3: 60.0})
     cost = a_cost().after(times(STEP_MS)).after(changed).after(changed)
 
@@ -93,6 +97,7 @@ def test_the_second_one_in_the_same_direction_is_believed() -> None:
 
 
 def test_a_contradiction_that_does_not_come_again_is_forgotten() -> None:
+    """It was an outlier."""
     cost = a_cost().after(times(STEP_MS)).after(times({**STEP_MS, 3: 60.0}))
 
     assert cost.after(times(STEP_MS)).held == {}
@@ -107,6 +112,7 @@ def test_windows_without_evidence_make_it_less_sure() -> None:
 
 
 def test_a_neighbouring_bucket_starts_from_it_but_is_not_measured() -> None:
+    """A good guess saves looks; it proves nothing."""
     cost = a_cost().after(times(STEP_MS)).inherited()
 
     assert ratio(cost, 4) == pytest.approx(23.0 / 9.6, rel=0.03)
@@ -114,6 +120,7 @@ def test_a_neighbouring_bucket_starts_from_it_but_is_not_measured() -> None:
 
 
 def test_many_noisy_windows_come_to_the_true_cost() -> None:
+    """A level that changes with the load must cancel out."""
     chance = random.Random(1)
     cost = a_cost()
     for _ in range(40):
@@ -127,6 +134,7 @@ def test_many_noisy_windows_come_to_the_true_cost() -> None:
 
 
 def test_a_step_time_is_the_geometric_mean() -> None:
+    """Costs are quotients, so their logarithms are what is averaged."""
     time = step_time(2, Traffic().row(2, 100))
 
     assert time is not None
@@ -135,5 +143,6 @@ def test_a_step_time_is_the_geometric_mean() -> None:
 
 
 def test_too_few_steps_are_no_time() -> None:
+    """One slow step would decide."""
     assert step_time(2, Traffic().row(2, 2)) is None
     assert step_time(2, Counts()) is None

@@ -11,27 +11,21 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
-from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.schedule import length_at
-from speculative_operator.tuning.window import Window
-from tests.support.windows import STEP_MS, Traffic, a_policy, course, first, lengths
+from tests.support.windows import (
+    DEAD,
+    GOOD,
+    STEP_MS,
+    Traffic,
+    a_policy,
+    course,
+    first,
+    lengths,
+    looking,
+)
 
-GOOD = (0.97, 0.95, 0.93, 0.91)
-"""A draft with which K=4 is best at these step times."""
-
-DEAD = (0.0, 0.0, 0.0, 0.0)
 DEAR = {0: 9.6, 1: 40.0, 2: 44.0, 3: 48.0, 4: 52.0}
 """Switching speculation on costs so much that no K pays, however sound the draft."""
-
-SECONDS = 5.0
-
-
-def looking(decision: Decision) -> tuple[int, ...]:
-    """The K that a decision has tried at batch 4; () while no look goes on."""
-    look = decision.state.look
-    if look is None or look.over:
-        return ()
-    return next((t.arms for t in look.trials if t.batch[0] <= 4 <= t.batch[1]), ())
 
 
 # What is played before anything is known.
@@ -97,6 +91,7 @@ def test_a_change_takes_two_windows() -> None:
 
 
 def test_two_windows_that_ask_for_different_lengths_change_nothing() -> None:
+    """They do not confirm each other."""
     policy = a_policy(trial_share=0.5)
     liked, disliked = Traffic(GOOD), Traffic((0.5, 0.1, 0.02, 0.01))
     played = course(policy, [liked, disliked, liked, disliked, liked])
@@ -105,6 +100,7 @@ def test_two_windows_that_ask_for_different_lengths_change_nothing() -> None:
 
 
 def test_what_goodput_did_after_a_decision_is_written_next_to_it() -> None:
+    """A user sees whether it was right."""
     played = course(a_policy(), [Traffic()] * 5)
 
     assert played[1].state.changes[0].outcome is None
@@ -122,6 +118,7 @@ def test_a_tie_goes_to_the_smaller_length() -> None:
 
 
 def test_a_gain_within_one_percent_is_no_reason_to_change() -> None:
+    """It would go to and fro for nothing."""
     step_ms = {**STEP_MS, 3: 23.0 * 2.2 / 2.34 / 1.005, 2: 30.0, 1: 30.0}
     played = course(a_policy(minimum_gain=0.0), [Traffic(step_ms=step_ms)] * 20)
 
@@ -158,6 +155,7 @@ def test_each_batch_size_gets_its_own_length() -> None:
 
 
 def test_batch_sizes_that_were_never_seen_take_the_nearest_length() -> None:
+    """The best guess until they are seen."""
     played = course(a_policy(), [Traffic()] * 6)
 
     assert played[-1].table == ((1, 64, 2),)
@@ -187,6 +185,7 @@ def test_at_k_0_it_looks_back_at_speculation() -> None:
 
 
 def test_a_look_that_the_user_asks_for_begins_at_once() -> None:
+    """And each value of the annotation asks once."""
     policy = a_policy()
     settled = course(policy, [Traffic(GOOD)] * 20)[-1]
     assert looking(settled) == ()
@@ -198,6 +197,7 @@ def test_a_look_that_the_user_asks_for_begins_at_once() -> None:
 
 
 def test_trials_take_no_more_than_their_share() -> None:
+    """The user's traffic pays for them."""
     policy = a_policy(trial_share=0.03)
 
     for decision in course(policy, [Traffic()] * 60):
@@ -231,6 +231,7 @@ def test_a_minimum_above_zero_forbids_falling_back() -> None:
 
 
 def test_bounds_that_move_move_the_length() -> None:
+    """At once: they are a command."""
     policy = a_policy()
     tuned = course(policy, [Traffic()] * 6)[-1]
 
@@ -240,6 +241,7 @@ def test_bounds_that_move_move_the_length() -> None:
 
 
 def test_recommend_decides_the_same_and_plays_nothing() -> None:
+    """The advice is what Auto would do."""
     policy = a_policy(mode=TuningMode.RECOMMEND)
     played = course(policy, [Traffic()] * 30)
 
@@ -253,6 +255,7 @@ def test_recommend_decides_the_same_and_plays_nothing() -> None:
 
 
 def test_off_plays_the_fixed_table_and_tries_nothing() -> None:
+    """Evidence is still gathered and shown."""
     policy = a_policy(mode=TuningMode.OFF, fixed=((1, 8, 4), (9, 64, 1)))
     played = course(policy, [Traffic()] * 10)
 
@@ -262,6 +265,7 @@ def test_off_plays_the_fixed_table_and_tries_nothing() -> None:
 
 
 def test_auto_after_off_goes_on_with_what_it_knew() -> None:
+    """Nothing has to be measured again."""
     policy = a_policy()
     tuned = course(policy, [Traffic()] * 6)[-1]
     off = decide(None, tuned.state, replace(policy, mode=TuningMode.OFF), now=40.0)
@@ -270,6 +274,7 @@ def test_auto_after_off_goes_on_with_what_it_knew() -> None:
 
 
 def test_method_none_has_nothing_to_tune() -> None:
+    """Its goodput is measured all the same."""
     policy = a_policy(method="none", choices=(), initial=0)
 
     decision = course(policy, [Traffic()] * 5)[-1]
@@ -293,93 +298,6 @@ def test_with_tuning_off_a_dead_draft_is_told_and_a_sound_one_again() -> None:
     assert {decision.table for decision in sick + well} == {policy.fixed}
 
 
-# Faults.
-
-
-def test_an_unrelated_draft_is_left_within_four_windows() -> None:
-    """Acceptance 0: the alarm, and K=0 because its goodput was measured to be higher."""
-    played = course(a_policy(), [Traffic(DEAD)] * 4)
-
-    assert lengths(played)[-1] == 0
-    assert played[-1].healthy.status is ConditionStatus.FALSE
-    assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
-    reasons = [notice.reason for decision in played for notice in decision.notices]
-    assert EventReason.SPECULATION_FAULTY in reasons
-    assert EventReason.FELL_BACK in reasons
-
-
-def test_one_weak_window_is_no_fault() -> None:
-    played = course(a_policy(), [Traffic(GOOD)] * 6 + [Traffic(DEAD)] + [Traffic(GOOD)] * 6)
-
-    assert set(lengths(played)) == {4}
-    assert all(decision.state.fault is None for decision in played)
-
-
-def test_a_dead_draft_stays_on_where_plain_decoding_was_not_measured_better() -> None:
-    """Without trials K=0 is unknown: the alarm is all there is."""
-    played = course(a_policy(trial_share=0.0), [Traffic(DEAD)] * 10)
-
-    assert set(lengths(played)) == {4}
-    assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
-
-
-def test_a_faulty_draft_is_probed_at_the_smallest_length_and_ever_less() -> None:
-    played = course(a_policy(), [Traffic(DEAD)] * 120)
-    probes = [n for n in range(5, 120) if played[n].state.looks > played[n - 1].state.looks]
-
-    assert all(looking(played[n]) == (1,) for n in probes)
-    gaps = [after - before for before, after in itertools.pairwise(probes)]
-    assert gaps == sorted(gaps)
-    assert gaps[-1] == 33
-
-
-def test_a_recovered_draft_takes_its_old_estimates_back() -> None:
-    """It collapsed and was repaired: what was known of it holds again, so it is soon back."""
-    well = course(a_policy(), [Traffic(GOOD)] * 20)
-    sick = course(a_policy(), [Traffic(DEAD)] * 10, start=well[-1])
-    assert lengths(sick)[-1] == 0
-
-    again = course(a_policy(), [Traffic(GOOD)] * 14, start=sick[-1])
-    assert lengths(again)[-1] == 4
-    assert again[-1].healthy.status is ConditionStatus.TRUE
-
-
-def test_silent_drafts_are_told_and_teach_nothing() -> None:
-    """Decoding at K=4 without a draft: speculation is silently off, which is no acceptance of 0."""
-    policy = a_policy()
-    well = course(policy, [Traffic(GOOD)] * 8)[-1]
-    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
-    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
-
-    after = decide(silent, well.state, policy, now=60.0)
-
-    assert after.healthy.reason is Reason.NO_DRAFTS
-    assert replace(after.state, broken=None) == well.state
-
-
-def test_ngram_may_be_silent() -> None:
-    """It makes no draft where it finds no match."""
-    policy = a_policy(method="ngram")
-    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
-    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
-
-    assert decide(silent, first(policy).state, policy, now=5.0).state.broken is None
-
-
-def test_counters_that_contradict_each_other_teach_nothing() -> None:
-    """E - 1 = accepted/drafts = sum of p_i, or the data is broken."""
-    policy = a_policy()
-    well = course(policy, [Traffic(GOOD)] * 8)[-1]
-    window = Traffic(GOOD).window({4: 200})
-    broken = replace(window, positions={**window.positions, Position(4, 1): Proposed(800, 10)})
-
-    after = decide(broken, well.state, policy, now=60.0)
-
-    assert after.healthy.reason is Reason.COUNTERS_INCONSISTENT
-    assert after.table == well.table
-    assert replace(after.state, broken=None) == well.state
-
-
 # Properties.
 
 
@@ -396,6 +314,7 @@ def random_traffic(chance: random.Random) -> Traffic:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_comes_the_length_stays_within_choices_and_bounds(seed: int) -> None:
+    """vLLM has prepared nothing else."""
     chance = random.Random(seed)
     low, high = sorted((chance.randint(0, 4), chance.randint(0, 4)))
     policy = a_policy(choices=(1, 2, 4), low=low, high=high)

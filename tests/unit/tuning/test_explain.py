@@ -12,6 +12,7 @@ from tests.support.windows import NOISY, STEP_MS, Traffic, a_policy, course
 
 
 def test_evidence_is_of_the_length_that_made_most_steps() -> None:
+    """Trials at other lengths would blur it."""
     told = evidence(Traffic().window({4: 300, 0: 20}), State(), now=7.0)
 
     assert told.measured_at == 7.0
@@ -55,6 +56,7 @@ def test_at_k_0_there_is_goodput_and_no_acceptance() -> None:
 
 
 def test_the_speed_up_is_over_plain_decoding_on_the_same_engines() -> None:
+    """Another machine's baseline proves nothing."""
     state = course(a_policy(), [Traffic()] * 10)[-1].state
     assert state.evidence is not None
 
@@ -63,6 +65,7 @@ def test_the_speed_up_is_over_plain_decoding_on_the_same_engines() -> None:
 
 
 def test_before_plain_decoding_was_timed_there_is_no_speed_up() -> None:
+    """Absent, not 1."""
     state = course(a_policy(trial_share=0.0), [Traffic()] * 3)[-1].state
 
     assert state.evidence is not None
@@ -70,6 +73,7 @@ def test_before_plain_decoding_was_timed_there_is_no_speed_up() -> None:
 
 
 def test_goodput_of_a_batch_range_leaves_the_others_out() -> None:
+    """A decision is for these sizes only."""
     window = Window(
         seconds=5.0,
         rows={
@@ -91,6 +95,7 @@ def test_goodput_of_a_batch_range_leaves_the_others_out() -> None:
     ],
 )
 def test_lengths_in_words(table: tuple[tuple[int, int, int], ...], words: str) -> None:
+    """One K is told as one, a table by its ends."""
     state = course(a_policy(), [Traffic()] * 2)[-1].state
 
     assert length_in_words(State(table=table, buckets=state.buckets)) == words

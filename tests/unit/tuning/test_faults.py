@@ -19,10 +19,12 @@ def test_low_but_real_acceptance_is_no_fault() -> None:
 
 
 def test_hardly_any_first_token_accepted_is_weak() -> None:
+    """No sound draft does so badly."""
     assert weak(Traffic((0.05, 0.0, 0.0, 0.0)).window({4: 100}), "eagle3")
 
 
 def test_too_few_drafts_are_never_weak() -> None:
+    """Chance alone can reject a few."""
     assert not weak(Traffic((0.0,) * 4).window({4: 12}), "eagle3")
 
 
@@ -33,6 +35,7 @@ def test_methods_without_weights_are_never_weak(method: str) -> None:
 
 
 def test_first_tokens_of_every_length_count() -> None:
+    """The first position is the same draft at each K."""
     window = Traffic((0.5, 0.1, 0.0, 0.0)).window({4: 30, 1: 10})
 
     assert first_tokens(window) == (160, 0.5)
@@ -56,11 +59,13 @@ def test_no_acceptance_at_all_names_the_likely_cause() -> None:
 
 
 def test_sound_counters_are_not_broken() -> None:
+    """A false alarm would cost trust."""
     assert broken(Traffic().window({4: 100, 2: 7, 0: 20}), "eagle3") is None
 
 
 @pytest.mark.parametrize("accepted", [0.0, 200.0, 2000.0])
 def test_positions_that_do_not_add_up_are_broken(accepted: float) -> None:
+    """Their sum is what was accepted, or one of both is wrong."""
     window = Traffic().window({4: 100})
     positions = {**window.positions, Position(4, 2): Proposed(3000.0, accepted)}
 
@@ -77,6 +82,7 @@ def silent() -> Window:
 
 
 def test_decoding_without_drafts_is_told() -> None:
+    """Speculation is silently off."""
     fault = broken(silent(), "eagle3")
 
     assert fault is not None
@@ -85,4 +91,5 @@ def test_decoding_without_drafts_is_told() -> None:
 
 @pytest.mark.parametrize("method", ["ngram", "suffix"])
 def test_methods_that_match_may_find_nothing(method: str) -> None:
+    """No match is how they work."""
     assert broken(silent(), method) is None

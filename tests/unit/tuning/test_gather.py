@@ -30,6 +30,7 @@ def begun(**engines: int) -> Gathering:
 
 
 def test_it_closes_with_enough_drafts_and_seconds() -> None:
+    """Then it says enough."""
     assert begun(a=0).read("a", page(100), 5.0).closes(LIMITS, 5.0)
 
 
@@ -39,14 +40,17 @@ def test_enough_drafts_do_not_close_it_early() -> None:
 
 
 def test_too_few_drafts_keep_it_open() -> None:
+    """A little longer may bring them."""
     assert not begun(a=0).read("a", page(99), 30.0).closes(LIMITS, 30.0)
 
 
 def test_it_closes_at_the_latest_after_its_longest_time() -> None:
+    """Or evidence would mix old and new traffic."""
     assert begun(a=0).read("a", page(99), 60.0).closes(LIMITS, 60.0)
 
 
 def test_drafts_of_all_replicas_count() -> None:
+    """They run the same revision."""
     gathering = begun(a=0, b=0).read("a", page(50), 5.0).read("b", page(50), 5.0)
 
     assert gathering.closes(LIMITS, 5.0)
@@ -56,6 +60,7 @@ def test_drafts_of_all_replicas_count() -> None:
 
 
 def test_below_fifty_drafts_is_no_evidence() -> None:
+    """No evidence is never zero."""
     gap = begun(a=0).read("a", page(12), 60.0).window()
 
     assert gap == NoEvidence(Reason.NOT_ENOUGH_DRAFTS, "too few drafts")
@@ -72,6 +77,7 @@ def test_an_engine_seen_for_the_first_time_only_sets_its_base() -> None:
 
 
 def test_a_restart_in_the_middle_starts_that_engine_again() -> None:
+    """Its counters begin at 0, which is no loss of drafts."""
     gathering = begun(a=500).read("a", page(10, started=200.0), 3.0)
     assert isinstance(gathering.window(), NoEvidence)
 
@@ -104,6 +110,7 @@ def test_windows_follow_one_another_without_a_gap() -> None:
 
 
 def test_engines_that_are_gone_are_left_out() -> None:
+    """Nobody can read their last page."""
     gathering = begun(a=0, b=0).read("a", page(100), 5.0).read("b", page(100), 5.0)
 
     window = gathering.of(frozenset({"a"})).window()

@@ -30,12 +30,14 @@ def option(k: int, gain: float, error: float = 0.01, measured: bool = True) -> O
 
 
 def test_before_anything_is_measured_all_are_tried() -> None:
+    """None can be left out without evidence."""
     found = tuple(option(k, 0.0, 0.4, measured=False) for k in (0, 1, 2, 3))
 
     assert arms_to_try(4, found, a_policy(), routine=False) == (0, 1, 2, 3)
 
 
 def test_what_is_surely_worse_is_not_tried() -> None:
+    """Each trial costs goodput."""
     found = (option(0, -0.4), option(1, -0.2), option(2, -0.01, 0.05), option(3, -0.03, 0.01))
 
     assert arms_to_try(4, found, a_policy(), routine=False) == (2,)
@@ -54,24 +56,28 @@ def test_a_routine_look_always_plays_plain_decoding() -> None:
 
 
 def test_from_plain_decoding_at_least_the_most_promising_length_is_tried() -> None:
+    """Else speculation never came back."""
     found = (option(1, -0.5), option(2, -0.3), option(3, -0.4))
 
     assert arms_to_try(0, found, a_policy(), routine=True) == (2,)
 
 
 def test_the_user_may_forbid_plain_decoding_in_trials_too() -> None:
+    """Bounds hold for trials as well."""
     found = (option(2, -0.4), option(3, -0.2))
 
     assert arms_to_try(4, found, a_policy(low=2), routine=True) == ()
 
 
 def test_a_length_that_contradicted_itself_is_asked_again() -> None:
+    """What is known of it is in doubt."""
     found = (Option(2, -0.5, -0.5, 0.01, measured=True, doubted=True), option(1, -0.5))
 
     assert arms_to_try(4, found, a_policy(), routine=False) == (2,)
 
 
 def test_a_look_has_at_most_six_lengths() -> None:
+    """Its rounds would never end."""
     policy = a_policy(choices=tuple(range(1, 17)))
     found = tuple(option(k, 0.0, 0.4, measured=False) for k in policy.arms)
 
@@ -84,6 +90,7 @@ def test_a_look_has_at_most_six_lengths() -> None:
 @pytest.mark.parametrize("steps", [0, 10, 100, 1000, 100_000])
 @pytest.mark.parametrize("replicas", [1, 3, 1000])
 def test_blocks_and_rounds_have_limits(steps: float, replicas: int) -> None:
+    """The plugin refuses what is beyond them."""
     asked = trial((1, 64), (0, 1, 2), a_policy(), steps, replicas)
 
     assert SHORTEST_BLOCK <= asked.block <= LONGEST_BLOCK
@@ -99,18 +106,21 @@ def test_many_replicas_need_fewer_rounds() -> None:
 
 
 def test_neighbouring_buckets_share_a_trial() -> None:
+    """A trial file has few rows."""
     asked = trials({4: (0, 2), 8: (0, 2), 16: (1,)}, a_policy(), steps=1000, replicas=1)
 
     assert [(t.batch, t.arms) for t in asked] == [((3, 8), (0, 2)), ((9, 16), (1,))]
 
 
 def test_buckets_apart_have_trials_of_their_own() -> None:
+    """The sizes between them are not on trial."""
     asked = trials({4: (0, 2), 16: (0, 2)}, a_policy(), steps=1000, replicas=1)
 
     assert [t.batch for t in asked] == [(3, 4), (9, 16)]
 
 
 def test_a_trial_ends_at_the_largest_batch() -> None:
+    """No larger batch can be played."""
     (asked,) = trials({64: (0,)}, a_policy(max_num_seqs=50), steps=1000, replicas=1)
 
     assert asked.batch == (33, 50)
@@ -124,6 +134,7 @@ def opened(state: State) -> tuple[Trial, ...]:
 
 
 def test_a_look_goes_on_until_its_rounds_are_played() -> None:
+    """Half of it would compare unequal loads."""
     policy = a_policy()
     decision = first(policy)
     window = replace(Traffic(GOOD).played(decision), trials_over=False)
@@ -134,6 +145,7 @@ def test_a_look_goes_on_until_its_rounds_are_played() -> None:
 
 
 def test_a_look_whose_load_went_elsewhere_ends_after_all() -> None:
+    """Its rounds would never be played."""
     policy = a_policy()
     start = first(policy)
     away = replace(Traffic(GOOD).window({4: 400}), trials_over=False)
@@ -155,6 +167,7 @@ def test_traffic_at_a_new_batch_size_is_looked_at_at_once() -> None:
 
 
 def test_a_smaller_trial_share_ends_a_look_that_takes_more() -> None:
+    """The user's word counts at once."""
     policy = a_policy()
     start = first(policy)
 

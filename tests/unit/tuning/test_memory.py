@@ -30,6 +30,7 @@ def saved(kept: Memory) -> Memory:
 
 
 def test_an_empty_memory_comes_back_empty() -> None:
+    """A new model has one."""
     assert saved(Memory()) == Memory()
 
 
@@ -65,6 +66,7 @@ def test_a_new_operator_decides_the_same() -> None:
 
 
 def test_saving_twice_gives_equal_bytes() -> None:
+    """Equal bytes are no write."""
     kept = Memory().with_state("key", tuned())
 
     assert to_data(kept) == to_data(kept)
@@ -134,6 +136,7 @@ def test_everything_together_fits_into_the_config_map() -> None:
 
 
 def test_at_most_500_entries_of_history_are_kept() -> None:
+    """A ConfigMap has a limit of size."""
     lines = tuple(f'{{"t":{number}}}' for number in range(700))
 
     assert saved(replace(Memory().with_state("k", State()), history=lines)).history == lines[-500:]
@@ -153,6 +156,7 @@ def test_a_text_cut_anywhere_is_an_empty_memory(key: str) -> None:
 
 
 def test_a_history_that_cannot_be_read_costs_only_itself() -> None:
+    """The state matters more than its past."""
     kept = replace(Memory().with_state("key", tuned(3)), history=("{}",))
     data = to_data(kept)
 
@@ -173,6 +177,7 @@ def test_a_history_that_cannot_be_read_costs_only_itself() -> None:
     ],
 )
 def test_a_memory_of_another_version_is_not_understood_half(body: object) -> None:
+    """Starting anew is safe, guessing is not."""
     assert from_data({memory.STATE: json.dumps(body), memory.BASE: "{}"}, {}) == Memory()
 
 
@@ -186,6 +191,7 @@ def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() ->
 
 
 def test_an_estimate_that_moved_is() -> None:
+    """By more than its own error, so it is worth a write."""
     before = tuned(3)
     bucket = before.buckets[min(before.buckets)]
     shifted = tuple(

@@ -27,10 +27,12 @@ def test_arms_are_the_choices_and_0_within_the_bounds(
 
 
 def test_one_arm_is_pinned() -> None:
+    """Then there is nothing to measure."""
     assert a_policy(low=3, high=3).pinned == 3
     assert a_policy().pinned is None
 
 
 @pytest.mark.parametrize(("k", "nearest"), [(0, 1), (1, 1), (2, 1), (3, 3), (9, 3)])
 def test_a_length_outside_the_bounds_moves_to_the_nearest(k: int, nearest: int) -> None:
+    """And stays among the choices."""
     assert a_policy(choices=(1, 3, 5), low=1, high=3).nearest_arm(k) == nearest

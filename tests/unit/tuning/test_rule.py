@@ -26,6 +26,7 @@ def found(now: int, **policy: object) -> dict[int, Option]:
 
 
 def test_the_gain_is_the_quotient_of_goodputs() -> None:
+    """E(K)/T(K) against that of the K in force."""
     gain = found(4)[2].gain
 
     expected = (1.99 / 15.0) / (2.34 / 23.0)
@@ -41,10 +42,12 @@ def test_plain_decoding_is_given_the_minimum_gain_on_top() -> None:
 
 
 def test_lengths_outside_the_bounds_are_no_options() -> None:
+    """The user has excluded them."""
     assert set(found(4, low=1, high=3)) == {1, 2, 3}
 
 
 def test_without_any_draft_there_are_no_options() -> None:
+    """Nothing can be compared."""
     assert options(4, cost(), {0: Estimate(0.0, 0.0)}, a_policy()) == ()
 
 
@@ -68,6 +71,7 @@ def option(k: int, gain: float, error: float = 0.005, measured: bool = True) -> 
 def test_the_surely_better_one_wins_and_ties_go_to_the_smaller(
     candidates: tuple[Option, ...], winner: int | None
 ) -> None:
+    """Shorter proposals disturb others less."""
     chosen = best(candidates)
 
     assert (chosen.k if chosen else None) == winner

@@ -29,6 +29,7 @@ def test_the_text_is_compact_and_in_the_designs_order() -> None:
 
 
 def test_without_trials_and_lease_there_is_only_the_table() -> None:
+    """Absent parts are not written."""
     assert json.loads(ScheduleFile(((1, 8, 2),)).to_json()) == {
         "protocol": 1,
         "table": [[1, 8, 2]],
@@ -36,6 +37,7 @@ def test_without_trials_and_lease_there_is_only_the_table() -> None:
 
 
 def test_what_was_written_is_read_back() -> None:
+    """A new operator finds its own file."""
     assert ScheduleFile.read(FILE.to_json()) == FILE
 
 
@@ -46,6 +48,7 @@ def test_anything_else_is_no_schedule(text: str) -> None:
 
 
 def test_the_hash_is_the_one_that_the_plugin_reports() -> None:
+    """Else a schedule would never count as taken up."""
     text = FILE.to_json()
 
     assert schedule_hash(text) == hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -53,6 +56,7 @@ def test_the_hash_is_the_one_that_the_plugin_reports() -> None:
 
 
 def test_the_plugin_reads_the_file_as_it_was_meant() -> None:
+    """The format has two ends."""
     read = parse(FILE.to_json().encode(), frozenset({0, 2, 4}))
 
     assert [tuple(row) for row in read.table] == [(1, 16, 4), (17, 256, 0)]
@@ -76,8 +80,10 @@ def test_another_lease_plays_the_same() -> None:
 
 @pytest.mark.parametrize(("batch", "k"), [(1, 4), (16, 4), (17, 0), (256, 0), (9999, 0)])
 def test_k_at_a_batch_size(batch: int, k: int) -> None:
+    """Both ends of a row belong to it."""
     assert length_at(FILE.table, batch) == k
 
 
 def test_neighbours_of_equal_length_become_one_row() -> None:
+    """The table that users read is short."""
     assert joined([(1, 4, 2), (5, 8, 2), (9, 64, 1)]) == ((1, 8, 2), (9, 64, 1))

@@ -96,6 +96,7 @@ def test_counters_that_stand_still_under_load_are_no_evidence() -> None:
 
 
 def test_an_idle_engines_counters_may_stand_still() -> None:
+    """It is not stuck: it has nothing to do."""
     idle = a_page(grown(100), running=0, idle_seconds=60.0)
 
     assert isinstance(difference(idle.counters, idle, 60.0), Window)
@@ -119,6 +120,7 @@ def test_at_k_0_request_steps_are_the_evidence() -> None:
 
 
 def test_sums_at_one_k_go_over_all_batch_sizes() -> None:
+    """Acceptance does not depend on the batch."""
     window = Window(
         seconds=1.0,
         rows={
