@@ -1,0 +1,155 @@
+"""Rollouts with a real kubelet: no pod waits for a GPU that another one still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from local import devices
+from tests.e2e.conftest import Operator
+from tests.support import models
+from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
+from tests.support.served import Served, apply
+
+REPLICAS = 2
+
+
+@pytest.fixture(autouse=True)
+def all_devices() -> Iterator[None]:
+    """Each test offers as many GPUs as it is about; afterwards there are all again."""
+    yield
+    devices.set_count(devices.DEFAULT_COUNT)
+
+
+@pytest.fixture(scope="module")
+def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
+    """Two replicas of a simulated engine, one GPU each."""
+    del operator
+    served = apply(api, place, models.simulated_model("pair", replicas=REPLICAS))
+    served.wait_ready()
+    return served
+
+
+@dataclass
+class Watched:
+    """What was seen of the pods at every look."""
+
+    most_pods: int = 0
+    least_ready: int = 99
+
+
+def test_in_place_needs_no_spare_gpu(api: KubernetesApi, pair: Served) -> None:
+    """With every GPU taken a rollout must free one first, and never more than one."""
+    _offer(api, REPLICAS)
+    before = {_key(pod) for pod in pair.pods()}
+
+    seen = _roll(pair, {"model": {"maxNumSeqs": 48}, "rollout": {"strategy": "InPlace"}})
+
+    assert seen.most_pods <= REPLICAS
+    assert seen.least_ready >= REPLICAS - 1
+    assert before.isdisjoint({_key(pod) for pod in pair.pods()})
+
+
+def test_surge_with_one_spare_gpu_never_serves_with_less(api: KubernetesApi, pair: Served) -> None:
+    """One more pod first, then one of the old ones goes."""
+    _offer(api, REPLICAS + 1)
+
+    seen = _roll(pair, {"model": {"maxNumSeqs": 40}, "rollout": {"strategy": "Surge"}})
+
+    assert seen.most_pods <= REPLICAS + 1
+    assert seen.least_ready >= REPLICAS
+
+
+def test_a_spec_that_changes_midway_is_rolled_out_straight_away(pair: Served) -> None:
+    """What is no longer wanted is not waited for."""
+    pair.change({"model": {"maxNumSeqs": 56}})
+    middle = pair.wait(
+        "the first rollout has begun",
+        lambda found: condition(found, "Progressing").get("reason") == "RollingOut",
+    )["status"]["revisions"]["current"]
+
+    _roll(pair, {"model": {"maxNumSeqs": 32}})
+
+    newest = pair.status()["revisions"]["current"]
+    assert newest != middle
+    assert {_key(pod) for pod in pair.pods()} == {newest}
+
+
+def test_scale_of_the_model_changes_its_pods(api: KubernetesApi, pair: Served) -> None:
+    """`/scale` is the only thing that an autoscaler targets."""
+    path = api.path("SpeculativeModel", pair.namespace, pair.name)
+    api.call("PATCH", f"{path}/scale", {"spec": {"replicas": 1}}, "application/merge-patch+json")
+
+    until("one pod is left", lambda: len(pair.pods()) == 1, timeout=60)
+    found = pair.wait("status tells of one", lambda model: model["status"]["replicas"] == 1)
+
+    assert is_true(found, "Ready")
+
+
+def test_a_service_of_somebody_else_is_left_alone(api: KubernetesApi, pair: Served) -> None:
+    """A taken name is refused in words, and no GPU is taken for a model without its Service."""
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "taken"},
+        "spec": {"ports": [{"port": 81}], "selector": {"app": "theirs"}},
+    }
+    theirs = api.create(foreign, pair.namespace)
+    model = apply(api, pair.namespace, models.simulated_model("taken"))
+
+    found = model.wait(
+        "the conflict is told",
+        lambda resource: condition(resource, "Accepted").get("reason") == "NameConflict",
+    )
+
+    assert "taken" in condition(found, "Accepted")["message"]
+    assert api.get("Service", pair.namespace, "taken") == theirs
+    assert model.pods() == []
+
+
+def _offer(api: KubernetesApi, count: int) -> None:
+    """So many GPUs on the node, once its status says so."""
+    devices.set_count(count)
+    until(
+        f"the node offers {count} GPUs",
+        lambda: api.all("Node", None)[0]["status"]["allocatable"].get("amd.com/gpu") == str(count),
+        timeout=60,
+    )
+
+
+def _roll(model: Served, change: Manifest) -> Watched:
+    """Changes the spec and looks at the pods until the rollout has ended."""
+    model.change(change)
+    generation = model.resource()["metadata"]["generation"]
+    seen = Watched()
+
+    def ended() -> bool:
+        pods = model.api.all("Pod", model.namespace, _selector(model))
+        seen.most_pods = max(seen.most_pods, len(pods))
+        seen.least_ready = min(seen.least_ready, sum(map(_ready, pods)))
+        found = model.resource()
+        return (
+            found["status"]["observedGeneration"] == generation
+            and is_true(found, "Ready")
+            and condition(found, "Progressing").get("reason") == "Settled"
+        )
+
+    until("the rollout has ended", ended, timeout=180)
+    return seen
+
+
+def _selector(model: Served) -> str:
+    return f"speculation.dev/model-uid={model.resource()['metadata']['uid']}"
+
+
+def _key(pod: Manifest) -> str:
+    return str(pod["metadata"]["labels"]["speculation.dev/revision"])
+
+
+def _ready(pod: Manifest) -> bool:
+    return any(
+        found["type"] == "Ready" and found["status"] == "True"
+        for found in pod["status"].get("conditions", [])
+    )
