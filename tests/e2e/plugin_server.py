@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from live_speculation.schedule import digest
 from local import vllm_environment
 from local.paths import CHECKOUT, LOCAL
+from tests.support.api import until
 
 PACKAGE = CHECKOUT / "images" / "vllm-plugin" / "package.py"
 BREAKER = Path(__file__).parent / "plugin_breaker.py"
@@ -34,14 +35,9 @@ DEADLINE = 500.0
 """Seconds for whatever is waited for: only a broken thing takes so long, or a very busy machine."""
 
 
-def wait_for(what: str, look: Callable[[], T | None], seconds: float = DEADLINE) -> T:
-    """The first true value of `look`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited {seconds:.0f} s for {what}")
+def wait_for(what: str, look: Callable[[], T | None]) -> T:
+    """The first true value of `look`, as long as a server here may take to start."""
+    return until(what, look, timeout=DEADLINE, interval=0.1)
 
 
 @dataclass

@@ -16,7 +16,6 @@ from local.paths import CHECKOUT
 from speculative_operator.tuning.memory import from_data
 from speculative_operator.tuning.window import LEAST_DRAFTS
 from tests.e2e.conftest import Operator
-from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
 from tests.support.goodput import goodput, page
 from tests.support.served import Served, apply
@@ -43,14 +42,16 @@ def claim(api: KubernetesApi, place: str, operator: Operator) -> str:
 @pytest.fixture(scope="module")
 def tiny(api: KubernetesApi, claim: str) -> Served:
     """The local example as a user applies it, started at K=4 with the noisy draft."""
-    example = yaml.safe_load((CHECKOUT / "examples" / "local.yaml").read_text())
-    return apply(api, claim, example)
+    return apply(api, claim, _local_example())
 
 
 @pytest.fixture(scope="module")
 def plain(api: KubernetesApi, claim: str) -> Served:
     """The same target without speculation."""
-    return apply(api, claim, models.vllm_model("plain", models.speculation("none")))
+    manifest = _local_example()
+    manifest["metadata"]["name"] = "plain"
+    manifest["spec"]["speculation"] = {"method": "none"}
+    return apply(api, claim, manifest)
 
 
 def test_the_local_example_becomes_pods_on_gpus_and_answers_by_its_cluster_name(
@@ -136,6 +137,11 @@ def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     assert found["status"]["mode"] == "Speculative"
     assert found["status"]["proposalLength"] > 0
     assert report.failed == 0, report.failures
+
+
+def _local_example() -> Manifest:
+    example: Manifest = yaml.safe_load((CHECKOUT / "examples" / "local.yaml").read_text())
+    return example
 
 
 def _length_in(wanted: set[int]) -> Holds:

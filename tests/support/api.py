@@ -173,14 +173,6 @@ class KubernetesApi:
             status = yaml.safe_dump((last[0] or {}).get("status"))
             raise AssertionError(f"{error}\nlast seen status of {kind} {name}:\n{status}") from None
 
-    def apply_yaml(self, text: str, namespace: str | None = None) -> list[Manifest]:
-        """Applies every document of a YAML text."""
-        return [
-            self.apply(manifest, namespace)
-            for manifest in yaml.safe_load_all(text)
-            if manifest is not None
-        ]
-
 
 def condition(resource: Manifest, kind: str) -> Manifest:
     """A condition of the status by its type; {} while there is none."""

@@ -129,13 +129,6 @@ def fail(api: KubernetesApi, pod: Manifest, message: str) -> None:
     )
 
 
-def vanish(api: KubernetesApi, pod: Manifest) -> None:
-    """Ends a pod at once, as a kubelet would after its grace; pods here have no kubelet."""
-    metadata = pod["metadata"]
-    path = api.path("Pod", metadata["namespace"], metadata["name"])
-    api.call("DELETE", path, {"gracePeriodSeconds": 0})
-
-
 class Place:
     """One model in one namespace, with what tests do to it and ask about it."""
 
