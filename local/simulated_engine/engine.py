@@ -23,12 +23,16 @@ TOKEN_BUDGET = 8192
 
 
 class Request:
-    """One request in the engine. Times are those of the engine's clock; `generated` is a count."""
+    """One request in the engine. Times are those of the engine's clock; `generated` is a count.
+    `prompt` stands for the prompt's text: equal numbers are equal texts."""
 
-    __slots__ = ("arrived", "first_token", "generated", "limit", "prompt_tokens", "scheduled")
+    __slots__ = (
+        "arrived", "first_token", "generated", "limit", "prompt", "prompt_tokens", "scheduled",
+    )  # fmt: skip
 
-    def __init__(self, prompt_tokens: int, limit: int, arrived: float) -> None:
+    def __init__(self, prompt_tokens: int, limit: int, arrived: float, *, prompt: int = 0) -> None:
         self.prompt_tokens = prompt_tokens
+        self.prompt = prompt
         self.limit = limit
         self.arrived = arrived
         self.scheduled = arrived
@@ -120,6 +124,8 @@ class Engine:
         length = lookup[batch] if lookup is not None else self._pick(batch)
         step = None
         if self.live is not None:
+            for request in joined:
+                self.live.prompts.see(request, (request.prompt,))
             step = self.live.scheduled(batch, length, mixed=bool(joined))
         asked, self._asked = self._asked, length
         prompt_tokens = sum(request.prompt_tokens for request in joined)
@@ -185,7 +191,7 @@ class Engine:
     def _verify(self, begun: _Begun) -> tuple[Sequence[int], Outcome]:
         """Accepted drafts of each decoding request, and the sums that the plugin books."""
         length, drafts = begun.asked, len(begun.decoding)
-        if not length or not drafts:
+        if not length or not drafts or self.world.silent:
             return [0] * drafts, NO_DRAFTS
         accepted = self.draft.accepted(length, drafts, self.world)
         accepted_at = [0] * (length + 1)

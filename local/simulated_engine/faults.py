@@ -10,6 +10,11 @@ from local.simulated_engine.world import PageFault
 _COUNTER_LINE = re.compile(
     r"^(?:vllm:spec_decode_|speculation_(?:step|draft|acc|gen|pos)).*\n", re.MULTILINE
 )
+_ACCEPTED_LINE = re.compile(
+    r"^((?:vllm:spec_decode_num_accepted_tokens_per_pos_total|speculation_position_accepted_total)"
+    r"\{.*\}) \S+$",
+    re.MULTILINE,
+)
 _VALUE = re.compile(r"^((?:vllm|speculation)[^ \n{]*(?:\{.*\})?) \S+$", re.MULTILINE)
 
 
@@ -28,6 +33,10 @@ def spoil_state(text: str, fault: PageFault) -> str:
             return text[: len(text) // 2]
         case PageFault.TWO_MODELS:
             return text + text
+        case PageFault.CONTRADICTORY:
+            page = json.loads(text)
+            page["positions"] = [[*head, accepted // 2] for *head, accepted in page["positions"]]
+            return json.dumps(page)
         case PageFault.VANISHED:
             page = json.loads(text)
             return json.dumps({name: page[name] for name in page if name not in _SUMS})
@@ -44,6 +53,8 @@ def spoil_metrics(text: str, fault: PageFault) -> str:
     match fault:
         case PageFault.NONE | PageFault.RESET:
             return text
+        case PageFault.CONTRADICTORY:
+            return _ACCEPTED_LINE.sub(r"\g<1>0.0", text)
         case PageFault.UNREACHABLE:
             raise PageUnreachable("a test made the page unreachable")
         case PageFault.TRUNCATED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
@@ -97,7 +97,7 @@ class Endpoints:
         if asked.stream:
             return await self._stream(request, asked, answering)
         answer, text = Answer(asked.prompt), ""
-        async for count in self._service.generate(asked.prompt_tokens, asked.limit):
+        async for count in self._generate(asked):
             text += answer.next_words(count)
         return web.json_response(answering.whole(text, asked.limit))
 
@@ -114,7 +114,9 @@ class Endpoints:
         await send(answering.opening())
         answer, generated = Answer(asked.prompt), 0
         try:
-            async for count in self._service.generate(asked.prompt_tokens, asked.limit):
+            async for count in self._service.generate(
+                asked.prompt, asked.prompt_tokens, asked.limit
+            ):
                 generated += count
                 await send(answering.part(answer.next_words(count), generated))
         except EngineDead as death:
@@ -122,6 +124,9 @@ class Endpoints:
         await send(answering.closing(generated))
         await response.write(b"data: [DONE]\n\n")
         return response
+
+    def _generate(self, asked: Asked) -> AsyncIterator[int]:
+        return self._service.generate(asked.prompt, asked.prompt_tokens, asked.limit)
 
 
 def control(service: Service) -> web.Application:

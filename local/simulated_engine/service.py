@@ -46,14 +46,14 @@ class Service:
             self.metrics.reset()
         self._news.set()
 
-    async def generate(self, prompt_tokens: int, limit: int) -> AsyncIterator[int]:
+    async def generate(self, prompt: str, prompt_tokens: int, limit: int) -> AsyncIterator[int]:
         """Yields how many tokens each step brought, until there are `limit`.
 
         EngineDead if the engine dies before. Left early, the request is aborted.
         """
         if self.death is not None:
             raise self.death
-        request = Request(prompt_tokens, limit, time.monotonic())
+        request = Request(prompt_tokens, limit, time.monotonic(), prompt=hash(prompt))
         tokens: asyncio.Queue[int | EngineDead] = asyncio.Queue()
         self._tokens[request] = tokens
         self._empty.clear()

@@ -21,6 +21,7 @@ class PageFault(StrEnum):
     TWO_MODELS = "two-models"
     UNREACHABLE = "unreachable"
     RESET = "reset"
+    CONTRADICTORY = "contradictory"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class World:
     """Factor on c(K) of every K > 0."""
     slowdown: float = 1.0
     """Factor on every step, plain ones too."""
+    silent: bool = False
+    """True: no drafts are made, whatever K asks for, and steps take as long as with them."""
     page: PageFault = PageFault.NONE
     healthy: bool = True
     """False: /health answers 503, all else goes on."""

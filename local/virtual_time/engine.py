@@ -30,6 +30,8 @@ class Traffic:
     prompt_tokens: int = 128
     max_tokens: int = 256
     """On average: lengths are even between half of it and one and a half."""
+    alike: bool = False
+    """Whether all prompts are the same."""
 
 
 class VirtualEngine:
@@ -47,6 +49,7 @@ class VirtualEngine:
         self._epoch = epoch
         self._traffic = Traffic(concurrency=0)
         self._random = random.Random(seed)
+        self._prompt = 0
         self._now = 0.0
         self._next_look = 0.0
         self._ends: float | None = None
@@ -130,4 +133,6 @@ class VirtualEngine:
         running, waiting = self._engine.load()
         for _ in range(self._traffic.concurrency - running - waiting):
             length = max(1, round(self._traffic.max_tokens * self._random.uniform(0.5, 1.5)))
-            self._engine.submit(Request(self._traffic.prompt_tokens, length, self._now))
+            self._prompt += not self._traffic.alike
+            request = Request(self._traffic.prompt_tokens, length, self._now, prompt=self._prompt)
+            self._engine.submit(request)

@@ -114,9 +114,9 @@ class Scene:
             sleeping.cancel()
             self._tuner.result()
 
-    def send(self, concurrency: int, **traffic: int) -> None:
+    def send(self, concurrency: int, *, alike: bool = False, **traffic: int) -> None:
         """So many clients on each engine, from now on."""
-        wanted = Traffic(concurrency=concurrency, **traffic)
+        wanted = Traffic(concurrency=concurrency, alike=alike, **traffic)
         for engine in self.engines.values():
             engine.send(self._now(), wanted)
 
@@ -124,6 +124,10 @@ class Scene:
         """New conditions on each engine, from now on; see `World`."""
         for engine in self.engines.values():
             engine.change(self._now(), **wanted)
+
+    def change_engine(self, uid: str, **wanted: object) -> None:
+        """New conditions on one engine."""
+        self.engines[uid].change(self._now(), **wanted)
 
     def set_policy(self, policy: Policy) -> None:
         """The user edits the tuning section."""

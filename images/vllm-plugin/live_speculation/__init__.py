@@ -1,7 +1,8 @@
 """Live speculation: changes and measures the proposal length K of a running vLLM server.
 
-The pure part (`schedule`, `trials`, `ledger`, `live`, `reading`, `pages`, `serving`) imports no
-vLLM and takes clock, port and path from its caller; the simulated engine runs the same code.
+The pure part (`schedule`, `trials`, `ledger`, `prompts`, `live`, `reading`, `pages`, `serving`)
+imports no vLLM and takes clock, port and path from its caller; the simulated engine runs the same
+code.
 `vllm_hooks` is the only module that touches vLLM, `assumptions` lists what it takes for granted.
 """
 

@@ -26,10 +26,17 @@ LIVE_ON_V1 = frozenset({"draft_model", "dflash", "eagle", "eagle3", "mtp", "ngra
 V1, V2 = "V1", "V2"
 
 
+class NewRequest(Protocol):
+    """What is used of vLLM's NewRequestData; no tokens where the prompt came as embeddings."""
+
+    req_id: str
+    prompt_token_ids: Sequence[int] | None
+
+
 class SchedulerOutput(Protocol):
     """What is used of vLLM's class of that name: one step that goes out."""
 
-    scheduled_new_reqs: Sequence[object]
+    scheduled_new_reqs: Sequence[NewRequest]
     num_scheduled_tokens: Mapping[str, int]
     total_num_scheduled_tokens: int
     scheduled_spec_decode_tokens: Mapping[str, Sequence[int]]
@@ -64,6 +71,7 @@ class Internals:
 
     scheduler: type[Any]
     scheduler_output: type[Any]
+    new_request: type[Any]
     spec_decoding_stats: type[Any]
     scheduler_stats: type[Any]
     core_outputs: type[Any]
@@ -140,6 +148,12 @@ ASSUMPTIONS = (
             vllm.spec_decoding_stats, "num_drafts", "num_draft_tokens", "num_accepted_tokens",
             "num_accepted_tokens_per_pos", "num_draft_tokens_per_pos",
         ),
+    ),
+    Assumption(
+        "scheduled_new_reqs has the tokens of each prompt; on V2 also of a request that goes on "
+        "after it was put aside, under its old id.",
+        "v1/core/sched/output.py",
+        lambda vllm: _has_fields(vllm.new_request, "req_id", "prompt_token_ids"),
     ),
     Assumption(
         "Scheduler.get_request_counts returns (running, waiting).",

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from live_speculation.ledger import NO_DRAFTS, Ledger, Outcome, Step
+from live_speculation.prompts import Prompts
 from live_speculation.schedule import Schedule
 from live_speculation.trials import Interleave
 
@@ -67,6 +68,7 @@ class LiveSpeculation:
     ) -> None:
         self.engine = engine
         self.ledger = Ledger()
+        self.prompts = Prompts()
         self.load = load
         self.pid = os.getpid()
         self.started = wall()

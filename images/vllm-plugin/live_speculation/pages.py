@@ -61,6 +61,7 @@ def state(live: LiveSpeculation) -> dict[str, Any]:
         "running": running,
         "waiting": waiting,
         "idle_seconds": round(live.idle_seconds(), 3),
+        "prompts": [live.prompts.seen, live.prompts.repeated],
         "trials": [{"batch": list(batch), "rounds_left": rounds} for batch, rounds in live.trials],
         "edges": list(EDGES),
         "columns": list(COLUMNS),
@@ -94,6 +95,15 @@ def metrics(live: LiveSpeculation) -> str:
             (f'{{k="{row[0]}",position="{row[1]}"}}', row[2 + offset]) for row in page["positions"]
         )
         lines += _family(name, text, "counter", samples)
+    for name, text, value in (
+        ("speculation_prompts_total", "Requests with a prompt.", live.prompts.seen),
+        (
+            "speculation_prompts_repeated_total",
+            "Prompts that equal one of the last few.",
+            live.prompts.repeated,
+        ),
+    ):
+        lines += _family(name, text, "counter", [("", value)])
     gauges = (
         ("speculation_requests_running", "Requests running.", page["running"]),
         ("speculation_requests_waiting", "Requests waiting.", page["waiting"]),

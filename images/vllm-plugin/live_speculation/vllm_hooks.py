@@ -54,9 +54,11 @@ def inside_engine_core() -> bool:
 def internals() -> Internals:
     """Raises ImportError or AttributeError where vLLM is not as expected."""
     engine = import_module("vllm.v1.engine")
+    output = import_module("vllm.v1.core.sched.output")
     return Internals(
         scheduler=import_module("vllm.v1.core.sched.scheduler").Scheduler,
-        scheduler_output=import_module("vllm.v1.core.sched.output").SchedulerOutput,
+        scheduler_output=output.SchedulerOutput,
+        new_request=output.NewRequestData,
         spec_decoding_stats=import_module("vllm.v1.spec_decode.metrics").SpecDecodingStats,
         scheduler_stats=import_module("vllm.v1.metrics.stats").SchedulerStats,
         core_outputs=engine.EngineCoreOutputs,
@@ -173,6 +175,8 @@ def _scheduled(live: LiveSpeculation, output: SchedulerOutput) -> Step | None:
     batch = len(output.num_scheduled_tokens)
     if not batch:
         return None
+    for request in output.scheduled_new_reqs:
+        live.prompts.see(request.req_id, request.prompt_token_ids)
     return live.scheduled(
         batch,
         output.num_spec_tokens_to_schedule,

@@ -16,6 +16,7 @@ from speculative_operator.tuning.page import (
     Page,
     Phase,
     Position,
+    Prompts,
     Proposed,
     RowKey,
     TrialLeft,
@@ -64,6 +65,7 @@ def parse_state(text: str | bytes) -> Page:
             started=_number(body.get("started"), "started"),
             rows=_rows(_field(body, "columns", list), _field(body, "rows", list)),
             positions=_positions(_field(body, "positions", list)),
+            prompts=_prompts(body.get("prompts")),
         ),
         measured=_field({"measured": True, **body}, "measured", bool),
     )
@@ -112,6 +114,11 @@ def _lease(value: object) -> tuple[str, int] | None:
     if not isinstance(value, list) or len(value) != 2:
         raise PageUnreadable(f"lease: expected [uid, n], got {value!r:.40}")
     return str(value[0]), int(_number(value[1], "lease"))
+
+
+def _prompts(value: object) -> Prompts | None:
+    """None from a plugin that does not count them."""
+    return None if value is None else Prompts(*_numbers(value, 2, "prompts"))
 
 
 def _trial(entry: object) -> TrialLeft:

@@ -70,6 +70,16 @@ class Proposed(NamedTuple):
     accepted: float = 0
 
 
+class Prompts(NamedTuple):
+    """Requests with a prompt, and those whose prompt equals one of the last few."""
+
+    seen: float = 0
+    repeated: float = 0
+
+    def plus(self, other: Prompts) -> Prompts:
+        return Prompts(self.seen + other.seen, self.repeated + other.repeated)
+
+
 class TrialLeft(NamedTuple):
     """Rounds that the trial over these batch sizes has still to play."""
 
@@ -80,12 +90,16 @@ class TrialLeft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """All sums of one engine since its start, which `pid` and `started` (Unix seconds) name."""
+    """All sums of one engine since its start, which `pid` and `started` (Unix seconds) name.
+
+    `prompts` is None where they are not counted.
+    """
 
     pid: int
     started: float
     rows: Mapping[RowKey, Counts]
     positions: Mapping[Position, Proposed]
+    prompts: Prompts | None = None
 
     def same_start(self, other: Counters) -> bool:
         """Whether the engine did not restart between the two."""

@@ -52,6 +52,7 @@ AS_READ = Internals(
         "num_scheduled_tokens", "total_num_scheduled_tokens", "scheduled_spec_decode_tokens",
         "scheduled_new_reqs", "num_spec_tokens_to_schedule",
     ),
+    new_request=fields("req_id", "prompt_token_ids"),
     spec_decoding_stats=fields(
         "num_drafts", "num_draft_tokens", "num_accepted_tokens",
         "num_accepted_tokens_per_pos", "num_draft_tokens_per_pos",

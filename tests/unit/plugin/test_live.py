@@ -243,7 +243,8 @@ def test_the_page_is_plain_json_with_every_agreed_key() -> None:
     assert list(page) == [
         "protocol", "plugin", "vllm", "runner", "pid", "started", "method", "capacity",
         "tunable", "reason", "measured", "hash_read", "hash_in_force", "error", "lease",
-        "running", "waiting", "idle_seconds", "trials", "edges", "columns", "rows", "positions",
+        "running", "waiting", "idle_seconds", "prompts", "trials", "edges", "columns", "rows",
+        "positions",
     ]  # fmt: skip
     assert page["lease"] == ["uid", 7]
     assert page["trials"] == [{"batch": [1, 8], "rounds_left": 12}]
