@@ -92,12 +92,32 @@ class Reason(Explained):
     NOT_SPECULATING = "NotSpeculating", "The method is none: there is nothing to be healthy."
     NO_ACCEPTANCE = (
         "NoAcceptance",
-        "Fewer than one in ten first draft tokens is accepted: the draft does not fit the target.",
+        "Drafts are made and none is ever accepted: the draft does not fit the target.",
+    )
+    WEAK_ACCEPTANCE = (
+        "WeakAcceptance",
+        "Fewer than one in ten first draft tokens is accepted, which no sound draft has.",
     )
     NO_DRAFTS = "NoDrafts", "The engine works but makes no drafts although it should."
     COUNTERS_INCONSISTENT = (
         "CountersInconsistent",
         "The engine's counters contradict each other, so nothing is concluded from them.",
+    )
+    REPLICA_OUT_OF_LINE = (
+        "ReplicaOutOfLine",
+        "One pod's acceptance, step time or counters are unlike the others'; it does not count.",
+    )
+    REPLICAS_DISAGREE = (
+        "ReplicasDisagree",
+        "Pods show unlike numbers, and nothing known tells which of them is sound.",
+    )
+    ACCEPTANCE_DECAYS = (
+        "AcceptanceDecays",
+        "Acceptance falls with the hours that an engine has run.",
+    )
+    PROMPTS_REPEAT = (
+        "PromptsRepeat",
+        "Nearly all prompts are the same, so what is measured says nothing of real traffic.",
     )
     NO_TRAFFIC = "NoTraffic", "No requests since the engines started: nothing is known."
     PAUSED = "Paused", "The proposal length is 0, so acceptance is only seen in trials."
@@ -150,8 +170,13 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.HEALTHY,
         Reason.NOT_SPECULATING,
         Reason.NO_ACCEPTANCE,
+        Reason.WEAK_ACCEPTANCE,
         Reason.NO_DRAFTS,
         Reason.COUNTERS_INCONSISTENT,
+        Reason.REPLICA_OUT_OF_LINE,
+        Reason.REPLICAS_DISAGREE,
+        Reason.ACCEPTANCE_DECAYS,
+        Reason.PROMPTS_REPEAT,
         Reason.NO_TRAFFIC,
         Reason.PAUSED,
         Reason.METRICS_UNREACHABLE,
@@ -167,6 +192,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.METRICS_UNREACHABLE,
         Reason.METRICS_INVALID,
         Reason.NO_ACCEPTANCE,
+        Reason.WEAK_ACCEPTANCE,
         Reason.RECOMMENDATION,
         Reason.APPLYING,
         Reason.SCHEDULE_NOT_APPLIED,
@@ -191,6 +217,8 @@ class EventReason(Explained):
     FELL_BACK = "FellBack", "Speculation costs more than it brings: the length is 0 now."
     SPECULATION_RESUMED = "SpeculationResumed", "Speculation pays again: the length is above 0."
     SPECULATION_FAULTY = "SpeculationFaulty", "Acceptance is what no sound draft has."
+    REPLICA_OUT_OF_LINE = "ReplicaOutOfLine", "One pod's numbers are unlike the others'."
+    REPLICA_IN_LINE = "ReplicaInLine", "A pod that was out of line is like the others again."
     RECOMMENDED = "Recommended", "Mode Recommend would change the schedule."
     SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
     NAME_CONFLICT = "NameConflict", "An object of a needed name belongs to somebody else."

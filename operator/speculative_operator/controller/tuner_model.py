@@ -22,8 +22,10 @@ from speculative_operator.tuning.explain import evidence
 from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.memory import MOST_ENTRIES, Memory, moved
 from speculative_operator.tuning.page import Page
+from speculative_operator.tuning.replicas import Part
 from speculative_operator.tuning.schedule import ScheduleFile, Table, length_at, schedule_hash
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.trust import trusted
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import NoEvidence, Window
 
@@ -97,8 +99,19 @@ class ModelTuning:
 
     def _closed(self, now: float) -> Window | None:
         """The window that ends now; None where it is no evidence."""
-        window = self._gathering.window()
-        self._gathering = self._gathering.next(now)
+        gathering, self._gathering = self._gathering, self._gathering.next(now)
+        window = gathering.window()
+        names = {pod.uid: pod.name for pod in self.model.replicas}
+        parts = {
+            uid: Part(names[uid], gathering.latest[uid].started, part)
+            for uid, part in gathering.windows().items()
+        }
+        if parts:
+            state, policy = self._decision.state, self.model.policy
+            found = trusted(parts, state, policy, present=names.keys(), now=now)
+            self._decision = replace(self._decision, state=found.state)
+            self._notices += found.notices
+            window = found.window
         if isinstance(window, NoEvidence):
             self._gap = window
             return None
@@ -219,6 +232,7 @@ class ModelTuning:
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
         main = state.busiest if state.busiest is not None else 1
+        odd = {standing.uid: standing.text for standing in reversed(state.replicas.odd)}
         return TuningView(
             key=self.model.key,
             table=decision.table,
@@ -227,7 +241,9 @@ class ModelTuning:
             tuned=tuned,
             evidence=state.evidence,
             decisions=state.changes,
-            replicas={uid: _replica_view(answer) for uid, answer in self._answers.items()},
+            replicas={
+                uid: _replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
+            },
         )
 
     def take_notices(self) -> list[Notice]:
@@ -242,8 +258,8 @@ def _gap(silence: EngineSilent) -> NoEvidence:
     return NoEvidence(reason, str(silence))
 
 
-def _replica_view(answer: Answer) -> ReplicaView:
+def _replica_view(answer: Answer, odd: str | None) -> ReplicaView:
     if isinstance(answer, EngineSilent):
         return ReplicaView(message=str(answer))
     message = answer.reason if not answer.tunable else answer.error
-    return ReplicaView(answer.tunable, answer.hash_in_force, message or None)
+    return ReplicaView(answer.tunable, answer.hash_in_force, message or odd)

@@ -23,16 +23,45 @@ def health(state: State, policy: Policy) -> Verdict:
     """Whether drafts are made and accepted as a sound draft's are."""
     if not policy.choices:
         return Verdict(UNKNOWN, Reason.NOT_SPECULATING, "The method is none.")
-    if state.broken is not None:
-        return Verdict(FALSE, state.broken.reason, state.broken.message)
-    if state.fault is not None:
-        return Verdict(FALSE, Reason.NO_ACCEPTANCE, state.fault.message)
+    wrong = _wrong(state)
+    if wrong is not None:
+        return wrong
     if state.evidence is None:
         return Verdict(UNKNOWN, Reason.NO_TRAFFIC, "No window with enough drafts yet.")
     table = policy.fixed if policy.mode is TuningMode.OFF else state.table
     if not any(k for _, _, k in table):
         return Verdict(TRUE, Reason.PAUSED, "K=0: drafts are only made in trials, soundly.")
     return Verdict(TRUE, Reason.HEALTHY, "Drafts are accepted as a sound draft's are.")
+
+
+def _wrong(state: State) -> Verdict | None:
+    """What is wrong, worst first: with the counters, the draft, a replica, the traffic."""
+    if state.broken is not None and state.broken.said:
+        return Verdict(FALSE, state.broken.reason, state.broken.message)
+    if state.fault is not None:
+        return Verdict(FALSE, state.fault.reason, state.fault.message)
+    return _doubtful(state)
+
+
+def _doubtful(state: State) -> Verdict | None:
+    """Evidence that cannot all be believed, although the draft as a whole works."""
+    odd = state.replicas.odd
+    if odd:
+        more = f" And {len(odd) - 1} more like it." if len(odd) > 1 else ""
+        return Verdict(FALSE, Reason.REPLICA_OUT_OF_LINE, odd[0].text + more)
+    if state.replicas.disagreement is not None:
+        return Verdict(UNKNOWN, Reason.REPLICAS_DISAGREE, state.replicas.disagreement)
+    if state.aging.message:
+        status = FALSE if state.aging.proven else UNKNOWN
+        return Verdict(status, Reason.ACCEPTANCE_DECAYS, state.aging.message)
+    if state.repeats.said:
+        return Verdict(
+            UNKNOWN,
+            Reason.PROMPTS_REPEAT,
+            "Nearly all prompts repeat each other, as a load generator or a health check sends "
+            "them; acceptance and K are of these, not of real traffic. Let real prompts come.",
+        )
+    return None
 
 
 def tuned(state: State, policy: Policy) -> Verdict:
@@ -43,7 +72,7 @@ def tuned(state: State, policy: Policy) -> Verdict:
     if policy.mode is TuningMode.OFF:
         return Verdict(UNKNOWN, Reason.TUNING_OFF, "The fixed lengths are played.")
     if state.fault is not None:
-        return Verdict(FALSE, Reason.NO_ACCEPTANCE, f"{words}: the draft is faulty.")
+        return Verdict(FALSE, state.fault.reason, f"{words}: the draft is faulty.")
     if policy.pinned is not None:
         return Verdict(TRUE, Reason.PINNED, f"{words}: the bounds leave no other.")
     return _measured(state, policy, words)

@@ -17,7 +17,7 @@ from speculative_operator.tuning.bounds import within_bounds
 from speculative_operator.tuning.choose import chosen
 from speculative_operator.tuning.conditions import health, tuned
 from speculative_operator.tuning.explain import evidence
-from speculative_operator.tuning.faults import broken
+from speculative_operator.tuning.faults import broken, still_broken
 from speculative_operator.tuning.guard import guarded
 from speculative_operator.tuning.learn import learned
 from speculative_operator.tuning.looks import looked
@@ -54,7 +54,11 @@ def decide(
     state, changes = within_bounds(state, policy, now)
     notices: tuple[Notice, ...] = ()
     if window is not None:
-        state = replace(state, broken=broken(window, policy.method))
+        state = replace(
+            state,
+            broken=still_broken(state.broken, broken(window, policy.method)),
+            repeats=state.repeats.after(window.prompts),
+        )
         if state.broken is None:
             state = learned(state, window, policy)
             state = replace(state, evidence=evidence(window, state, now=now))

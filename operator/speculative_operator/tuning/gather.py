@@ -71,14 +71,17 @@ class Gathering:
             latest={uid: last for uid, last in self.latest.items() if uid in engines},
         )
 
+    def windows(self) -> Mapping[str, Window]:
+        """What each engine has shown so far, of those that have shown anything."""
+        return {uid: part for uid, part in self.parts.items() if isinstance(part, Window)}
+
     def window(self) -> Window | NoEvidence:
         """What there is so far; the reason of the first engine if none of them gives anything."""
-        parts = [part for _, part in sorted(self.parts.items())]
-        windows = [part for part in parts if isinstance(part, Window)]
+        windows = self.windows()
         if not windows:
-            gaps = [part for part in parts if isinstance(part, NoEvidence)]
+            gaps = [part for _, part in sorted(self.parts.items()) if isinstance(part, NoEvidence)]
             return gaps[0] if gaps else NoEvidence(Reason.NO_TRAFFIC, "no engine is ready")
-        window = merged(windows)
+        window = merged(windows.values())
         if window.weight < LEAST_DRAFTS:
             return NoEvidence(Reason.NOT_ENOUGH_DRAFTS, "too few drafts")
         return window

@@ -11,7 +11,7 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.acceptance import window_rows
 from speculative_operator.tuning.buckets import batch_range
 from speculative_operator.tuning.explain import batches
-from speculative_operator.tuning.faults import recovered, weak, weak_message
+from speculative_operator.tuning.faults import recovered, weak, weakness
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Bucket, Fault, State
 from speculative_operator.tuning.switch import Changes, Switch, switched
@@ -43,11 +43,11 @@ def guarded(
     state = replace(state, weak=state.weak + 1, saved=saved)
     notices: Notices = ()
     if state.fault is None and state.weak >= WEAK_WINDOWS:
-        message = weak_message(window)
+        reason, message = weakness(window)
         notices = (Notice(EventReason.SPECULATION_FAULTY, message, warning=True),)
         state = replace(
-            state, fault=Fault(now, message), look=None, back_off=0, next_look=state.windows,
-            settled=False,
+            state, fault=Fault(now, message, reason=reason), look=None, back_off=0,
+            next_look=state.windows, settled=False,
         )  # fmt: skip
     if state.fault is None or state.fault.acted or not _better_without(state, window, policy):
         return state, (), notices

@@ -18,7 +18,15 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from speculative_operator.tuning.page import Counters, Counts, Phase, Position, Proposed, RowKey
+from speculative_operator.tuning.page import (
+    Counters,
+    Counts,
+    Phase,
+    Position,
+    Prompts,
+    Proposed,
+    RowKey,
+)
 from speculative_operator.tuning.state import State
 
 VERSION = 1
@@ -102,6 +110,8 @@ def moved(before: State, after: State) -> bool:
     """Whether an estimate changed by more than its error, so that it is worth a write."""
     if before.buckets.keys() != after.buckets.keys() or before.broken != after.broken:
         return True
+    if before.replicas.odd != after.replicas.odd or before.aging.message != after.aging.message:
+        return True
     for name, bucket in after.buckets.items():
         known = before.buckets[name].cost
         for k in bucket.cost.lengths:
@@ -154,6 +164,7 @@ def counters_body(counters: Counters) -> dict[str, Any]:
         "started": counters.started,
         "rows": rows_body(counters.rows),
         "positions": positions_body(counters.positions),
+        "prompts": counters.prompts,
     }
 
 
@@ -186,6 +197,7 @@ def _counters(body: Mapping[str, Any]) -> Counters:
         started=float(body["started"]),
         rows=read_rows(body["rows"]),
         positions=read_positions(body["positions"]),
+        prompts=Prompts(*body["prompts"]) if body.get("prompts") else None,
     )
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from speculative_operator.api.conditions import Reason
 from speculative_operator.tuning.acceptance import Acceptance
+from speculative_operator.tuning.aging import Aging
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.faults import Broken
+from speculative_operator.tuning.repeats import Repeats
 from speculative_operator.tuning.schedule import Table, Trial
+from speculative_operator.tuning.standings import Replicas
 from speculative_operator.tuning.verdict import Change, Evidence
 
 MOST_CHANGES = 10
@@ -55,6 +59,7 @@ class Fault:
     since: float
     message: str
     acted: bool = False
+    reason: Reason = Reason.NO_ACCEPTANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,9 @@ class State:
     weak       windows in a row with almost no acceptance
     saved      what was known of acceptance before the first of them
     broken     what is wrong with the counters of the last window, or None
+    replicas   who of them was out of line, and what is usual
+    aging      acceptance by the age of engines
+    repeats    whether the prompts are all the same
     """
 
     table: Table = ()
@@ -90,6 +98,9 @@ class State:
     fault: Fault | None = None
     evidence: Evidence | None = None
     changes: tuple[Change, ...] = ()
+    replicas: Replicas = field(default_factory=Replicas)
+    aging: Aging = field(default_factory=Aging)
+    repeats: Repeats = field(default_factory=Repeats)
 
     @property
     def busiest(self) -> int | None:

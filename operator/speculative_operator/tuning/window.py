@@ -18,6 +18,7 @@ from speculative_operator.tuning.page import (
     Page,
     Phase,
     Position,
+    Prompts,
     Proposed,
     RowKey,
 )
@@ -42,7 +43,8 @@ class NoEvidence:
 class Window:
     """Differences of the counters over `seconds` of wall time, summed over `replicas` engines.
 
-    `trials_over` is True once every engine has played all the trials that it was asked for.
+    `trials_over` is True once every engine has played all the trials that it was asked for;
+    `prompts` is None where no engine counts them.
     """
 
     seconds: float
@@ -50,6 +52,7 @@ class Window:
     rows: Mapping[RowKey, Counts] = field(default_factory=dict)
     positions: Mapping[Position, Proposed] = field(default_factory=dict)
     trials_over: bool = False
+    prompts: Prompts | None = None
 
     @property
     def drafts(self) -> float:
@@ -57,8 +60,10 @@ class Window:
 
     @property
     def weight(self) -> float:
-        """How much evidence this is: drafts, and at K=0, where none are made, request-steps."""
-        return sum(counts.drafts if key.k else counts.requests for key, counts in self.rows.items())
+        """How much evidence this is: at each K its drafts, and where none are made, request-steps
+        (without the plugin, which counts those, tokens)."""
+        totals = [self.total(k) for k in {key.k for key in self.rows}]
+        return sum(each.drafts or max(each.requests, each.generated) for each in totals)
 
     def total(self, k: int, phase: Phase | None = None) -> Counts:
         """The sums at one K over all batch sizes, of both phases unless one is named."""
@@ -86,7 +91,15 @@ def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvid
         seconds=seconds,
         rows={key: Counts(*values) for key, values in rows.items()},
         positions={key: Proposed(*values) for key, values in positions.items()},
+        prompts=_prompts(before.prompts, counters.prompts),
     )
+
+
+def _prompts(before: Prompts | None, after: Prompts | None) -> Prompts | None:
+    """Prompts between two readings; None where one of them does not count any."""
+    if before is None or after is None:
+        return None
+    return Prompts(max(after.seen - before.seen, 0), max(after.repeated - before.repeated, 0))
 
 
 Key = TypeVar("Key", bound=tuple[object, ...])
@@ -115,12 +128,15 @@ def merged(windows: Iterable[Window]) -> Window:
     seconds, replicas = 0.0, 0
     rows: dict[RowKey, Counts] = {}
     positions: dict[Position, Proposed] = {}
+    prompts: Prompts | None = None
     for window in windows:
         seconds = max(seconds, window.seconds)
         replicas += window.replicas
         for key, counts in window.rows.items():
             rows[key] = rows[key].plus(counts) if key in rows else counts
+        if window.prompts is not None:
+            prompts = window.prompts.plus(prompts or Prompts())
         for at, (drafted, accepted) in window.positions.items():
             so_far = positions.get(at, Proposed())
             positions[at] = Proposed(so_far.drafted + drafted, so_far.accepted + accepted)
-    return Window(seconds, replicas, rows, positions)
+    return Window(seconds, replicas, rows, positions, prompts=prompts)

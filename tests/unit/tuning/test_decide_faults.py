@@ -14,6 +14,13 @@ from tests.support.windows import DEAD, GOOD, Traffic, a_policy, course, first, 
 SECONDS = 5.0
 
 
+def a_silent_window() -> Window:
+    """Decoding at K=4 without drafts."""
+    row = Traffic().row(4, 200)
+    row = row._replace(drafts=0, draft_tokens=0, accepted=0, generated=row.requests)
+    return Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
+
+
 def test_an_unrelated_draft_is_left_within_four_windows() -> None:
     """Acceptance 0: the alarm, and K=0 because its goodput was measured to be higher."""
     played = course(a_policy(), [Traffic(DEAD)] * 4)
@@ -68,20 +75,20 @@ def test_silent_drafts_are_told_and_teach_nothing() -> None:
     """Decoding at K=4 without a draft: speculation is silently off, which is no acceptance of 0."""
     policy = a_policy()
     well = course(policy, [Traffic(GOOD)] * 8)[-1]
-    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
-    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
+    silent = a_silent_window()
 
-    after = decide(silent, well.state, policy, now=60.0)
+    once = decide(silent, well.state, policy, now=60.0)
+    twice = decide(silent, once.state, policy, now=65.0)
 
-    assert after.healthy.reason is Reason.NO_DRAFTS
-    assert replace(after.state, broken=None) == well.state
+    assert once.healthy.reason is Reason.HEALTHY
+    assert twice.healthy.reason is Reason.NO_DRAFTS
+    assert replace(twice.state, broken=None) == well.state
 
 
 def test_ngram_may_be_silent() -> None:
     """It makes no draft where it finds no match."""
     policy = a_policy(method="ngram")
-    row = Traffic().row(4, 200)._replace(drafts=0, draft_tokens=0, accepted=0)
-    silent = Window(seconds=SECONDS, rows={RowKey(4, 4, Phase.DECODE): row})
+    silent = a_silent_window()
 
     assert decide(silent, first(policy).state, policy, now=5.0).state.broken is None
 

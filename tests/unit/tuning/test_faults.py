@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.tuning.faults import broken, first_tokens, recovered, weak, weak_message
+from speculative_operator.tuning.faults import broken, first_tokens, recovered, weak, weakness
 from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.window import Window
 from tests.support.windows import Traffic
@@ -54,8 +54,10 @@ def test_no_acceptance_at_all_names_the_likely_cause() -> None:
     """EAGLE for EAGLE-3, corrupted or stale weights: E is exactly 1."""
     none, few = Traffic((0.0,) * 4).window({4: 50}), Traffic((0.05, 0, 0, 0)).window({4: 50})
 
-    assert "EAGLE-3" in weak_message(none)
-    assert "Fewer than one in ten" in weak_message(few)
+    assert weakness(none)[0] is Reason.NO_ACCEPTANCE
+    assert "EAGLE-3" in weakness(none)[1]
+    assert weakness(few)[0] is Reason.WEAK_ACCEPTANCE
+    assert "Fewer than one in ten" in weakness(few)[1]
 
 
 def test_sound_counters_are_not_broken() -> None:
@@ -75,9 +77,46 @@ def test_positions_that_do_not_add_up_are_broken(accepted: float) -> None:
     assert fault.reason is Reason.COUNTERS_INCONSISTENT
 
 
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"draft_tokens": 100.0}, "more tokens are accepted than were drafted"),
+        ({"generated": 2000.0}, "more tokens are generated than requests"),
+    ],
+)
+def test_sums_that_no_engine_can_have_are_broken(columns: dict[str, float], words: str) -> None:
+    """A step gives a request one token and its accepted drafts, never more."""
+    window = Traffic().window({4: 100})
+    rows = {key: counts._replace(**columns) for key, counts in window.rows.items()}
+
+    fault = broken(replace(window, rows=rows), "eagle3")
+
+    assert fault is not None
+    assert words in fault.message
+
+
+def test_positions_that_rise_are_broken() -> None:
+    """A token is only accepted with all before it."""
+    window = Traffic((0.2, 0.4, 0.2, 0.1)).window({4: 100})
+
+    fault = broken(window, "eagle3")
+
+    assert fault is not None
+    assert "a later position" in fault.message
+
+
+def test_tokens_that_end_a_request_are_no_contradiction() -> None:
+    """Its last step is cut, so fewer are generated than were accepted."""
+    window = Traffic().window({4: 100})
+    rows = {key: counts._replace(generated=500.0) for key, counts in window.rows.items()}
+
+    assert broken(replace(window, rows=rows), "eagle3") is None
+
+
 def silent() -> Window:
     """Decoding at K=4 without drafts."""
-    row = Traffic().row(4, 100)._replace(drafts=0.0, draft_tokens=0.0, accepted=0.0)
+    row = Traffic().row(4, 100)
+    row = row._replace(drafts=0.0, draft_tokens=0.0, accepted=0.0, generated=row.requests)
     return Window(seconds=5.0, rows={RowKey(4, 4, Phase.DECODE): row})
 
 
