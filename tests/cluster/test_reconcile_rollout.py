@@ -143,6 +143,22 @@ def test_a_refused_spec_leaves_what_serves(qwen: Place, running: Engine) -> None
     assert len(qwen.pods(2, old)) == 2
 
 
+def test_replicas_act_while_only_the_api_server_refuses_the_rest(
+    qwen: Place, running: Engine
+) -> None:
+    """An autoscaler writes into the same spec, and cannot wait until somebody mends it."""
+    old = start(qwen, running, 1, "InPlace")
+    qwen.edit(replicas=3, runtime={"podTemplate": {"spec": {"dnsPolicy": "Sometimes"}}})
+
+    qwen.wait("Accepted", "False", "Invalid")
+
+    assert len(qwen.pods(3, old)) == 3
+    assert len(qwen.alive()) == 3
+    qwen.edit(replicas=1)
+    assert len(qwen.pods(1, old)) == 1
+    assert qwen.wait("Ready", "True")
+
+
 def test_live_fields_change_no_pod(qwen: Place, running: Engine) -> None:
     """Tuning, bounds, the fixed table and the Service are no reason to load weights again."""
     old = start(qwen, running, 1, "InPlace")

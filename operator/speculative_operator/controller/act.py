@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from speculative_operator.api.names import (
@@ -35,7 +35,7 @@ async def act(desired: Desired, seen: Observed, children: Children, now: str) ->
     changed = False
     records = (desired.new,) if desired.new is not None else ()
     for step in ((*records, *desired.before_pods), desired.pods):
-        acted = await _keep(step, children)
+        acted = await keep(step, children)
         changed |= acted.changed
         if acted.refusal is not None:
             return Acted(changed, acted.refusal)
@@ -52,7 +52,7 @@ async def act(desired: Desired, seen: Observed, children: Children, now: str) ->
     return Acted(changed or more)
 
 
-async def _keep(manifests: Sequence[Manifest], children: Children) -> Acted:
+async def keep(manifests: Iterable[Manifest], children: Children) -> Acted:
     """All at once; the first refusal counts, but a fault of the cluster goes before it."""
     results = await asyncio.gather(
         *(children.keep(manifest) for manifest in manifests), return_exceptions=True

@@ -18,9 +18,10 @@ from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
-from speculative_operator.controller.act import act
+from speculative_operator.controller.act import act, keep
 from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.fleet import ModelFleet
+from speculative_operator.controller.meanwhile import meanwhile
 from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
@@ -97,6 +98,8 @@ class Reconciler:
         acted = await act(desired, seen, self._tools.children, self._now())
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
+            scaled = await keep(meanwhile(model, seen), self._tools.children)
+            acted = replace(acted, changed=acted.changed or scaled.changed)
         if acted.changed:
             seen = self._observe(model)
         self._tools.fleet.put(reference, _tuned_model(model, seen, desired))

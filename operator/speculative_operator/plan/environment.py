@@ -13,6 +13,7 @@ from speculative_operator.api.names import PORT_SPECULATION_NUMBER
 from speculative_operator.api.resource import SpeculativeModelSpec
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan import weights
+from speculative_operator.plan.kernels import safe_choices
 
 HOME = "/home/engine"
 PLUGIN_PATH = "/opt/speculation"
@@ -48,7 +49,7 @@ Variable = Mapping[str, Any]
 
 
 def environment(spec: SpeculativeModelSpec) -> tuple[Variable, ...]:
-    """All variables, the operator's first. A user's value replaces one of the caches.
+    """All variables, the operator's first. A user's value replaces any but the plugin's.
 
     Raises ModelInvalid for a second token.
     """
@@ -66,7 +67,7 @@ def environment(spec: SpeculativeModelSpec) -> tuple[Variable, ...]:
 
 
 def _own(spec: SpeculativeModelSpec) -> Iterator[Variable]:
-    for name, value in {**CACHES, **PLUGIN}.items():
+    for name, value in {**CACHES, **PLUGIN, **safe_choices(spec)}.items():
         yield {"name": name, "value": value}
     secret = weights.token_secret(spec)
     if secret is not None:

@@ -6,7 +6,7 @@ look beyond one section of the spec is refused by its CEL rules (`api.options`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from speculative_operator.api.resource import SpeculativeModelSpec
@@ -19,6 +19,9 @@ SHUFFLED_LAYOUT = "VLLM_ROCM_SHUFFLE_KV_CACHE_LAYOUT"
 AITER_SWITCH = "VLLM_ROCM_USE_AITER"
 AITER_BACKENDS = "ROCM_AITER_"
 AITER_MLA = "ROCM_AITER_MLA"
+AITER_MLA_SWITCH = "VLLM_ROCM_USE_AITER_MLA"
+FAULTY_MLA = "gfx950"
+"""Architecture on which AITER_MLA faults (vllm-project/recipes#926)."""
 
 
 def refuse_impossible_kernels(spec: SpeculativeModelSpec) -> None:
@@ -27,6 +30,19 @@ def refuse_impossible_kernels(spec: SpeculativeModelSpec) -> None:
         reason = check(spec)
         if reason is not None:
             raise ModelInvalid(reason)
+
+
+def safe_choices(spec: SpeculativeModelSpec) -> Mapping[str, str]:
+    """Variables that keep vLLM from choosing by itself what is refused when it is written.
+
+    With AITER on, vLLM takes AITER_MLA for every model with latent attention, and TRITON_MLA with
+    the switch off; other models do not look at it (read in `vllm.platforms.rocm` of 0.32).
+    """
+    return {AITER_MLA_SWITCH: "0"} if _with_faulty_mla(spec) else {}
+
+
+def _with_faulty_mla(spec: SpeculativeModelSpec) -> list[str]:
+    return [p.value for p in spec.accelerator.products if ACCELERATORS[p].gfx == FAULTY_MLA]
 
 
 def _aiter_without_its_gpu(spec: SpeculativeModelSpec) -> str | None:
@@ -52,11 +68,11 @@ def _shuffled_cache_of_several_tokens(spec: SpeculativeModelSpec) -> str | None:
 
 
 def _aiter_mla_on_cdna4(spec: SpeculativeModelSpec) -> str | None:
-    faulty = [p.value for p in spec.accelerator.products if ACCELERATORS[p].gfx == "gfx950"]
+    faulty = _with_faulty_mla(spec)
     if not faulty or AITER_MLA not in _backends(spec):
         return None
     return (
-        f"attention backend {AITER_MLA} faults on gfx950 ({', '.join(faulty)}). "
+        f"attention backend {AITER_MLA} faults on {FAULTY_MLA} ({', '.join(faulty)}). "
         f"Choose TRITON_MLA, or take {', '.join(faulty)} out of spec.accelerator.products."
     )
 

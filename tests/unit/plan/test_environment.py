@@ -73,3 +73,20 @@ def test_a_token_of_the_users_own_is_accepted_without_credentials() -> None:
     token = {"name": "HF_TOKEN", "value": "hf_x"}
 
     assert environment(a_model(runtime={"env": [token]}))["HF_TOKEN"] == token
+
+
+@pytest.mark.parametrize("product", ["MI350X", "MI355X"])
+def test_vllm_does_not_choose_by_itself_what_faults_on_gfx950(product: str) -> None:
+    """With AITER on it would take ROCM_AITER_MLA for every model with latent attention."""
+    found = environment(a_model(accelerator={"products": ["MI300X", product]}))
+
+    assert found["VLLM_ROCM_USE_AITER_MLA"]["value"] == "0"
+    assert "VLLM_ROCM_USE_AITER_MLA" not in environment(a_model())
+
+
+def test_a_user_with_a_sound_kernel_may_switch_it_on() -> None:
+    """A later AITER may have mended it, which nobody but the user knows."""
+    chosen = {"name": "VLLM_ROCM_USE_AITER_MLA", "value": "1"}
+    model = a_model(accelerator={"products": ["MI355X"]}, runtime={"env": [chosen]})
+
+    assert environment(model)["VLLM_ROCM_USE_AITER_MLA"] == chosen

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from speculative_operator.plan.model import plan
 from speculative_operator.plan.weights import METHOD_WORDS
@@ -220,3 +223,20 @@ def test_a_sidecar_of_the_overlay_stands_beside_the_engine() -> None:
     names = [container["name"] for container in pod(runtime=over)["containers"]]
 
     assert names == ["engine", "agent"]
+
+
+def test_downloads_may_be_kept_on_a_claim() -> None:
+    """As docs/operations.md says it: else each replacement of a pod downloads its weights anew."""
+    page = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
+    (block,) = (
+        b for b in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL) if "HF_HOME" in b
+    )
+    runtime = yaml.safe_load(block)["spec"]["runtime"]
+
+    cache = volumes(runtime=runtime)["cache"]["persistentVolumeClaim"]["claimName"]
+    (home,) = (v["value"] for v in engine(runtime=runtime)["env"] if v["name"] == "HF_HOME")
+
+    assert cache == "hugging-face"
+    assert mounts(runtime=runtime)["/cache"]["name"] == "cache"
+    assert home.startswith("/cache/")
+    assert pod(runtime=runtime)["securityContext"]["fsGroup"] == 1000

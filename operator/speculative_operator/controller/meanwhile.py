@@ -1,0 +1,34 @@
+"""What goes on while the API server refuses the newest spec: replicas of what serves. Pure.
+
+A refusal ends a pass before any Deployment is scaled. But `spec.replicas` shapes no pod, and an
+autoscaler cannot wait until somebody mends the rest of the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.cluster.manifests import Manifest
+from speculative_operator.controller.observed import TRIAL, Observed
+from speculative_operator.plan.names import Owner
+from speculative_operator.plan.rollout import limits, next_scale, targets
+from speculative_operator.resources.deployment import deployment
+
+
+def meanwhile(model: SpeculativeModel, seen: Observed) -> Iterator[Manifest]:
+    """The next scale step of the Deployments that stand, as if the revision with most pods on the
+    Service, the newest of equals, were the one wanted."""
+    standing = [key for key in seen.by_age() if key in seen.deployments]
+    if not standing:
+        return
+    routed = {key: sum(pod.routed for pod in seen.pods_of(key)) for key in standing}
+    serving = max(reversed(standing), key=lambda key: routed[key])
+    wanted = targets(standing, serving, model.spec.replicas)
+    states = tuple(
+        seen.state(key, wanted[key], served=seen.verdict(key) != TRIAL) for key in standing
+    )
+    scale = next_scale(states, limits(model.spec.rollout.strategy))
+    if scale is not None:
+        revision = seen.revisions[scale.key].recorded
+        yield deployment(Owner.of(model), revision, scale.replicas)
