@@ -63,7 +63,23 @@ def api(cluster: ClusterAccess) -> KubernetesApi:
 
 
 @pytest.fixture(scope="session")
-def nobody_else(cluster: ClusterAccess, api: KubernetesApi) -> Iterator[None]:
+def kind(kubectl: Kubectl, run: str) -> Iterator[None]:
+    """Our kind; where no chart has brought the CRD, it is there for these tests."""
+    crd = yaml.safe_load(CRD.read_text())
+    name = crd["metadata"]["name"]
+    if kubectl.attempt("get", "crd", name).done:
+        yield
+        return
+    labelled = {**crd, "metadata": {**crd["metadata"], "labels": {RUN_LABEL: run}}}
+    kubectl("create", "-f", "-", objects=(labelled,))
+    kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    kubectl("get", name, "--all-namespaces")
+    yield
+    kubectl("delete", "crd", name)
+
+
+@pytest.fixture(scope="session")
+def nobody_else(cluster: ClusterAccess, api: KubernetesApi, kind: None) -> Iterator[None]:
     """No installed operator acts on the models of these tests."""
     where = ("Deployment", install.NAMESPACE, install.RELEASE)
     installed = api.get(*where)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local import access, kubectl, machine
-from local.paths import CHECKOUT
+from tests.support.second_cluster import SecondCluster, second_cluster
 
 FIXED_PATHS = (
     "/var/lib/kubelet",
@@ -64,29 +60,8 @@ class Afterwards:
     fixed_paths_before: frozenset[str]
 
 
-def _cluster(checkout: Path, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "SPM_STATE"}
-    done = subprocess.run(
-        [sys.executable, "-m", "local.cluster", *arguments],
-        cwd=checkout,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def _python(checkout: Path, program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def _pause_pod(checkout: Path) -> str:
-    image = _python(checkout, "from local import images; print(images.reference(images.PAUSE))")
+def _pause_pod(cluster: SecondCluster) -> str:
+    image = cluster.python("from local import images; print(images.reference(images.PAUSE))")
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -112,21 +87,13 @@ def afterwards(tmp_path_factory: pytest.TempPathFactory) -> Afterwards:
     if not access.cluster_access().is_local:
         pytest.skip("starts a cluster of its own on this machine")
     checkout = tmp_path_factory.mktemp("checkout")
-    shutil.copytree(
-        CHECKOUT / "local", checkout / "local", ignore=shutil.ignore_patterns("__pycache__")
-    )
     fixed = _fixed_paths()
-    _cluster(checkout, "up")
-    try:
+    with second_cluster(checkout) as second:
         manifest = checkout / "pod.json"
-        manifest.write_text(_pause_pod(checkout))
-        _cluster(checkout, "kubectl", "create", "--filename", str(manifest))
-        _cluster(
-            checkout, "kubectl", "wait", "--for=condition=Ready", "pod/second", "--timeout=120s"
-        )
-        phase = _cluster(
-            checkout, "kubectl", "get", "pod", "second", "--output=jsonpath={.status.phase}"
-        )
+        manifest.write_text(_pause_pod(second))
+        second("kubectl", "create", "--filename", str(manifest))
+        second("kubectl", "wait", "--for=condition=Ready", "pod/second", "--timeout=120s")
+        phase = second("kubectl", "get", "pod", "second", "--output=jsonpath={.status.phase}")
         state = json.loads((checkout / ".state" / "machine.json").read_text())
         supervisor = Path(f"/proc/{state['pid']}")
         inside = [process for process in _processes() if _in_tree(process, supervisor)]
@@ -135,11 +102,9 @@ def afterwards(tmp_path_factory: pytest.TempPathFactory) -> Afterwards:
         pods = kubectl.run(
             machine.require(), "get", "pods", "--field-selector=metadata.name=second", "-o", "name"
         )
-    finally:
-        _cluster(checkout, "down")
     return Afterwards(
         checkout=checkout,
-        cgroup=_python(checkout, "from local import layout; print(layout.NAME)"),
+        cgroup=second.python("from local import layout; print(layout.NAME)"),
         namespaces=namespaces - ours,
         pod_phase=phase,
         same_address_pods=len(pods.split()),
