@@ -3,6 +3,7 @@
     OperatorError
     ├─ ModelInvalid     the user must edit: Accepted=False, no retry
     ├─ NotOurs          a foreign object or field stands there: a condition, slow retry
+    ├─ NotAllowed       the API server forbids what is needed: a condition, slow retry
     ├─ ClusterFault     API server or network: back-off
     └─ EngineSilent     no evidence this window; never stops a reconcile
 
@@ -23,9 +24,17 @@ class NotOurs(OperatorError):
     """An object of the name that we need belongs to somebody else."""
 
 
+class NotAllowed(OperatorError):
+    """The API server forbids an object: a quota, a policy or a missing right, in its own words."""
+
+
 class ClusterFault(OperatorError):
     """The API server refused, failed or could not be reached."""
 
 
 class EngineSilent(OperatorError):
     """An engine gave no page that could be read; that is no evidence, never zero."""
+
+
+Refusal = ModelInvalid | NotOurs | NotAllowed
+"""What somebody has to resolve before the rest of a model can be done."""

@@ -53,7 +53,7 @@ def test_ready_needs_the_served_name_too(qwen: Place) -> None:
         running.names = (qwen.name,)
         qwen.wait("Ready", "True", "Serving")
 
-    assert refused["message"] == f"pod {pod['metadata']['name']} does not list {qwen.name}"
+    assert refused["message"] == f"Pod {pod['metadata']['name']} does not list {qwen.name}."
 
 
 def test_an_engine_behind_an_api_key_counts_as_answering(qwen: Place) -> None:
@@ -76,7 +76,7 @@ def test_ready_tells_why_an_engine_died(qwen: Place) -> None:
     found = qwen.wait("Ready", "False", "ContainerFailed")
 
     assert found["message"] == (
-        f"pod {pod['metadata']['name']}: container engine ended: Error, exit code 1: "
+        f"Pod {pod['metadata']['name']}: container engine ended: Error, exit code 1: "
         "OutOfMemoryError: HIP out of memory"
     )
 
@@ -159,11 +159,33 @@ def test_a_foreign_object_of_a_needed_name_is_refused_and_left_alone(
     found = qwen.wait("Accepted", "False", "NameConflict")
 
     assert found["message"] == (
-        f"not applying {kind} {qwen.namespace}/{name}: it belongs to nobody that this operator "
+        f"Not applying {kind} {qwen.namespace}/{name}: it belongs to nobody that this operator "
         f"knows. Rename this model or remove that {kind}."
     )
     assert qwen.api.get(kind, qwen.namespace, name) == theirs
     assert not [name for kind, name in qwen.children() if kind == "Deployment"]
+
+
+def test_what_the_api_server_forbids_is_told_in_its_words(qwen: Place) -> None:
+    """A quota or a policy of somebody else's: silence would look like an operator that hangs."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "no-services"},
+        "spec": {"hard": {"count/services": "0"}},
+    }
+    qwen.api.create(quota, qwen.namespace)
+    try:
+        qwen.create()
+        found = qwen.wait("Accepted", "False", "Forbidden")
+    finally:
+        qwen.api.delete("ResourceQuota", qwen.namespace, "no-services")
+
+    assert f"The API server forbids Service {qwen.namespace}/{qwen.name}: " in found["message"]
+    assert "no-services" in found["message"]
+    qwen.edit(replicas=2)
+    qwen.wait("Accepted", "True")
+    assert len(qwen.pods(2)) == 2
 
 
 def test_scale_changes_the_pods_and_is_reported(qwen: Place) -> None:
@@ -233,7 +255,7 @@ def test_an_overlay_that_only_the_api_server_refuses_leaves_what_serves(
         refused = qwen.wait("Accepted", "False", "Invalid")
 
         assert (
-            f"the API server refuses Deployment {qwen.namespace}/{qwen.name}-"
+            f"The API server refuses Deployment {qwen.namespace}/{qwen.name}-"
             in (refused["message"])
         )
         assert words in refused["message"]

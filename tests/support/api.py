@@ -28,6 +28,7 @@ PATHS = {
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "ResourceQuota": "/api/v1/namespaces/{namespace}/resourcequotas",
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Service": "/api/v1/namespaces/{namespace}/services",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",

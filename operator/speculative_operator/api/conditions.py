@@ -1,6 +1,7 @@
 """Condition types, their reasons and the reasons of Events, each with one line of meaning.
 
-The meanings are what users read in the reference page, which is generated from here.
+The meanings are what users read in the reference page, which is generated from here. A message is
+written in sentences; it may end in another program's words, which stay as they are.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class Reason(Explained):
     NAME_CONFLICT = (
         "NameConflict",
         "An object of a needed name belongs to somebody else; rename the model or remove it.",
+    )
+
+    FORBIDDEN = (
+        "Forbidden",
+        "The API server forbids a needed object (a quota, a policy, a right), in its own words.",
     )
 
     # Ready
@@ -148,7 +154,12 @@ class Reason(Explained):
 
 
 REASONS: dict[ConditionType, tuple[Reason, ...]] = {
-    ConditionType.ACCEPTED: (Reason.VALID, Reason.INVALID, Reason.NAME_CONFLICT),
+    ConditionType.ACCEPTED: (
+        Reason.VALID,
+        Reason.INVALID,
+        Reason.NAME_CONFLICT,
+        Reason.FORBIDDEN,
+    ),
     ConditionType.READY: (
         Reason.SERVING,
         Reason.SCALED_TO_ZERO,

@@ -16,6 +16,7 @@ from speculative_operator.cluster.cache import Cache, Copy
 from speculative_operator.cluster.client import (
     BAD_REQUEST,
     CONFLICT,
+    FORBIDDEN,
     INVALID,
     NOT_FOUND,
     Client,
@@ -30,7 +31,7 @@ from speculative_operator.cluster.manifests import (
     reference_of,
 )
 from speculative_operator.cluster.ownership import as_applied, owned_annotations
-from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
+from speculative_operator.errors import ClusterFault, ModelInvalid, NotAllowed, NotOurs
 
 DROPPING_FIELDS: Final = frozenset({"Service"})
 """Kinds of which a manifest may lack what an earlier one had. The others only change values."""
@@ -49,8 +50,8 @@ class Children:
     async def keep(self, manifest: Manifest) -> bool:
         """Makes the object what the manifest says; False when it was so already.
 
-        Raises NotOurs; ModelInvalid where the API server refuses what was rendered, which only the
-        user can mend; ClusterFault.
+        Raises NotOurs; NotAllowed; ModelInvalid where the API server refuses what was rendered,
+        which only the user can mend; ClusterFault.
         """
         reference, rendered = reference_of(manifest), hash(json.dumps(manifest))
         if self.cache.agrees(reference, rendered):
@@ -152,7 +153,7 @@ def _refuse_foreign(reference: Reference, manifest: Manifest, live: Manifest) ->
         else "it belongs to nobody that this operator knows"
     )
     raise NotOurs(
-        f"not applying {reference}: {holder}. Rename this model or remove that {reference.kind}."
+        f"Not applying {reference}: {holder}. Rename this model or remove that {reference.kind}."
     )
 
 
@@ -165,7 +166,10 @@ def _same_name(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _blamed(refusal: Refused, reference: Reference) -> Exception:
-    """Who has to act: the user, where the object itself is refused, else nobody but time."""
+    """Who has to act: the user, where the object itself is refused; whoever set a quota or a
+    policy, where it is forbidden; else nobody but time."""
     if refusal.status in (BAD_REQUEST, INVALID) or UNTYPED in refusal.message:
-        return ModelInvalid(f"the API server refuses {reference}: {refusal.message}")
+        return ModelInvalid(f"The API server refuses {reference}: {refusal.message}")
+    if refusal.status == FORBIDDEN:
+        return NotAllowed(f"The API server forbids {reference}: {refusal.message}")
     return refusal

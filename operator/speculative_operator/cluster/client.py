@@ -36,8 +36,9 @@ STRICT: Final = {**BY_US, "fieldValidation": "Strict"}
 PAGE: Final = 500
 """Objects in one answer to a listing."""
 
-NOT_FOUND: Final = 404
 BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 INVALID: Final = 422
 

@@ -15,7 +15,7 @@ from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.observed import GOOD, Observed
-from speculative_operator.errors import ModelInvalid, NotOurs
+from speculative_operator.errors import Refusal
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Acted:
     """Whether anything was sent, and what the user must resolve before the rest can be done."""
 
     changed: bool
-    refusal: ModelInvalid | NotOurs | None = None
+    refusal: Refusal | None = None
 
 
 async def act(desired: Desired, seen: Observed, children: Children, now: str) -> Acted:
@@ -57,7 +57,7 @@ async def keep(manifests: Iterable[Manifest], children: Children) -> Acted:
     results = await asyncio.gather(
         *(children.keep(manifest) for manifest in manifests), return_exceptions=True
     )
-    refusals = [r for r in results if isinstance(r, ModelInvalid | NotOurs)]
+    refusals = [r for r in results if isinstance(r, Refusal)]
     for result in results:
         if isinstance(result, BaseException) and result not in refusals:
             raise result

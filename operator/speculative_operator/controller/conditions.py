@@ -38,14 +38,16 @@ def ready(
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     if wanted == 0:
-        return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0")
+        return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0.")
     if len(serving) >= wanted:
         return Verdict(
-            ConditionStatus.TRUE, Reason.SERVING, "all replicas are ready and list the served names"
+            ConditionStatus.TRUE,
+            Reason.SERVING,
+            "All replicas are ready and list the served names.",
         )
     troubles = list(_troubles(seen, serving, answers))
     if not troubles:
-        return Verdict(ConditionStatus.FALSE, Reason.STARTING, "engines are being started")
+        return Verdict(ConditionStatus.FALSE, Reason.STARTING, "Engines are being started.")
     first = min(troubles, key=lambda trouble: EARLIEST_FIRST.index(trouble.reason))
     return Verdict(ConditionStatus.FALSE, first.reason, first.message)
 
@@ -59,12 +61,12 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
         return Verdict(
             ConditionStatus.TRUE,
             Reason.ROLLING_OUT,
-            f"pods of older revisions are being replaced by revision {current.key}",
+            f"Pods of older revisions are being replaced by revision {current.key}.",
         )
     alive = sum(pod.alive for pod in seen.pods)
     if alive == len(serving) == current.wanted == current.replicas and not current.terminating:
-        return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "what runs is what is wanted")
-    return Verdict(ConditionStatus.TRUE, Reason.SCALING, "replicas are being started or removed")
+        return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
+    return Verdict(ConditionStatus.TRUE, Reason.SCALING, "Replicas are being started or removed.")
 
 
 def conditions(
@@ -120,7 +122,7 @@ def _troubles(
 
 def _trouble(pod: Pod, answers: Mapping[str, Answer]) -> Iterable[Trouble]:
     if pod.trouble is not None:
-        yield Trouble(pod.trouble.reason, f"pod {pod.name}: {pod.trouble.message}")
+        yield Trouble(pod.trouble.reason, f"Pod {pod.name}: {pod.trouble.message}")
     answer = answers.get(pod.incarnation)
     if answer is not None and answer.problem is not None:
         yield Trouble(Reason.NAME_NOT_SERVED, answer.problem)

@@ -33,7 +33,7 @@ from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.verdict import Verdict
 
-ACCEPTED = Verdict(ConditionStatus.TRUE, Reason.VALID, "the resource can be run as written")
+ACCEPTED = Verdict(ConditionStatus.TRUE, Reason.VALID, "The resource can be run as written.")
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,11 @@ class NamesCheck:
         try:
             listed = await self._ask(pod.address)
         except EngineSilent as silence:
-            return Answer(f"pod {pod.name} does not answer /v1/models: {silence}")
+            return Answer(f"Pod {pod.name} does not answer /v1/models: {silence}.")
         except Exception:
             logger.exception("asking pod %s/%s for its names failed", pod.namespace, pod.name)
             return Answer(
-                f"pod {pod.name} could not be asked: a fault of the operator, see its log"
+                f"Pod {pod.name} could not be asked: a fault of the operator, see its log."
             )
         missing = [] if listed is None else [name for name in names if name not in listed]
-        return Answer(f"pod {pod.name} does not list {', '.join(missing)}" if missing else None)
+        return Answer(f"Pod {pod.name} does not list {', '.join(missing)}." if missing else None)

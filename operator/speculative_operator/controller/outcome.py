@@ -6,10 +6,10 @@ import logging
 
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import BackOff, Done, Outcome
-from speculative_operator.errors import ClusterFault, NotOurs
+from speculative_operator.errors import ClusterFault, NotAllowed, NotOurs
 
-FOREIGN_PAUSE_SECONDS = 60.0
-"""A foreign object is not watched, so somebody has to look whether it is gone."""
+OTHERS_PAUSE_SECONDS = 60.0
+"""Foreign objects, quotas and policies are not watched, so somebody has to look again."""
 
 logger = logging.getLogger(__name__)
 
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 def outcome_of(error: Exception, model: Reference) -> Outcome:
     """Later for what only others can change, back-off for faults; logged here and nowhere else."""
     match error:
-        case NotOurs():
+        case NotOurs() | NotAllowed():
             logger.info("%s: %s", model, error)
-            return Done(again_in=FOREIGN_PAUSE_SECONDS)
+            return Done(again_in=OTHERS_PAUSE_SECONDS)
         case ClusterFault():
             logger.warning("%s: %s", model, error)
             return BackOff()

@@ -32,7 +32,7 @@ from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
-from speculative_operator.errors import ModelInvalid, NotOurs
+from speculative_operator.errors import ModelInvalid, NotAllowed, NotOurs, Refusal
 from speculative_operator.plan.settings import Settings
 from speculative_operator.tuning.verdict import Verdict
 
@@ -105,7 +105,7 @@ class Reconciler:
         self._tools.fleet.put(reference, _tuned_model(model, seen, desired))
         found = Findings(before, answers, self._tools.fleet.view(model.metadata.uid), self._now())
         wait = await self._write(reference, stored, before, status(model, seen, desired, found))
-        if isinstance(acted.refusal, NotOurs):
+        if isinstance(acted.refusal, NotOurs | NotAllowed):
             return outcome_of(acted.refusal, reference)
         more = acted.changed and before is not None
         return Done(again_in=NEXT_STEP_SECONDS if more else wait)
@@ -168,8 +168,14 @@ class Reconciler:
         return rfc3339(self._tools.clock())
 
 
-def _verdict_on(refusal: ModelInvalid | NotOurs) -> Verdict:
-    reason = Reason.NAME_CONFLICT if isinstance(refusal, NotOurs) else Reason.INVALID
+def _verdict_on(refusal: Refusal) -> Verdict:
+    match refusal:
+        case ModelInvalid():
+            reason = Reason.INVALID
+        case NotOurs():
+            reason = Reason.NAME_CONFLICT
+        case NotAllowed():
+            reason = Reason.FORBIDDEN
     return Verdict(ConditionStatus.FALSE, reason, str(refusal))
 
 

@@ -30,7 +30,7 @@ from speculative_operator.resources.metadata import pods_of
 from speculative_operator.tuning.verdict import Verdict
 
 NOTHING_RUNS = Verdict(
-    ConditionStatus.UNKNOWN, Reason.NOT_ACCEPTED, "nothing was started to be measured"
+    ConditionStatus.UNKNOWN, Reason.NOT_ACCEPTED, "Nothing was started to be measured."
 )
 
 REFUSAL_CONDITIONS = (ConditionType.ACCEPTED, ConditionType.STALLED)

@@ -34,10 +34,10 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
         return
     current = after.revisions.current
     if before is None or before.revisions.current != current:
-        yield Notice(EventReason.REVISION_CREATED, f"revision {current} is being started")
+        yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
     last_good = before.revisions.last_good if before is not None else None
     if _settled(after) and after.revisions.last_good != last_good:
-        yield Notice(EventReason.ROLLED_OUT, f"all pods run revision {current}")
+        yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
 
 
 def _settled(status: ModelStatus) -> bool:

@@ -167,7 +167,7 @@ class ModelTuning:
         pages = self._pages()
         if not pages or any(page.tunable for page in pages):
             return None
-        return pages[0].reason or "the engines say that they cannot be tuned"
+        return pages[0].reason or "the engines do not say why"
 
     # The memory.
 

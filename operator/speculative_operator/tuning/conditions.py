@@ -118,7 +118,9 @@ def overlaid(
     cannot be read, and is of no use while they cannot be tuned."""
     gap = situation.gap
     if gap is not None and gap.reason in (Reason.METRICS_UNREACHABLE, Reason.METRICS_INVALID):
-        healthy = tuned = Verdict(UNKNOWN, gap.reason, f"{gap.message}; nothing was changed.")
+        healthy = tuned = Verdict(
+            UNKNOWN, gap.reason, f"No evidence: {gap.message}; nothing was changed."
+        )
     if not policy.choices or policy.mode is TuningMode.OFF:
         return healthy, tuned
     if situation.unscheduled:
@@ -127,7 +129,11 @@ def overlaid(
         )
         return healthy, Verdict(FALSE, Reason.RESTART_NEEDED, message)
     if situation.not_tunable is not None:
-        return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, situation.not_tunable)
+        return healthy, Verdict(
+            FALSE,
+            Reason.NOT_TUNABLE,
+            f"The length cannot be changed live: {situation.not_tunable}.",
+        )
     if situation.late:
         message = "An engine does not report the new schedule; the kubelet's next sync is awaited."
         return healthy, Verdict(FALSE, Reason.SCHEDULE_NOT_APPLIED, message)

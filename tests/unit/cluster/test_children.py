@@ -11,7 +11,7 @@ from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.client import CONFLICT, INVALID, Client, Refused
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
-from speculative_operator.errors import ClusterFault, ModelInvalid, NotOurs
+from speculative_operator.errors import ClusterFault, ModelInvalid, NotAllowed, NotOurs
 
 OWNER = {"kind": "SpeculativeModel", "name": "qwen", "uid": "m1", "controller": True}
 
@@ -130,7 +130,7 @@ async def test_a_foreign_object_of_the_name_is_never_applied_to(
         await children.keep(service(type="LoadBalancer"))
 
     assert str(refused.value) == (
-        f"not applying Service prod/qwen: it belongs to {holder}. "
+        f"Not applying Service prod/qwen: it belongs to {holder}. "
         "Rename this model or remove that Service."
     )
     assert "apply" not in server.sent
@@ -193,14 +193,28 @@ async def test_a_manifest_that_does_not_fit_its_kind_is_the_users_to_mend(
     with pytest.raises(ModelInvalid) as refused:
         await children.keep(service())
 
-    assert str(refused.value) == f"the API server refuses Service prod/qwen: {words}"
+    assert str(refused.value) == f"The API server refuses Service prod/qwen: {words}"
 
 
-async def test_a_quota_is_a_fault_that_passes(children: Children, server: ApiServer) -> None:
-    """Back-off, not a refusal of the model."""
+async def test_what_is_forbidden_is_told_in_the_api_servers_words(
+    children: Children, server: ApiServer
+) -> None:
+    """The resource is sound; whoever set the quota or the policy must hear of it."""
     server.refusal = Refused("POST", 403, "Forbidden", "exceeded quota")
 
-    with pytest.raises(ClusterFault, match="exceeded quota"):
+    with pytest.raises(NotAllowed) as forbidden:
+        await children.keep(service())
+
+    assert str(forbidden.value) == "The API server forbids Service prod/qwen: exceeded quota"
+
+
+async def test_an_api_server_in_trouble_is_a_fault_that_passes(
+    children: Children, server: ApiServer
+) -> None:
+    """Nobody has to act; the next try may find it well."""
+    server.refusal = Refused("POST", 503, "ServiceUnavailable", "overloaded")
+
+    with pytest.raises(ClusterFault, match="overloaded"):
         await children.keep(service())
 
 

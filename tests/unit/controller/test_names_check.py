@@ -97,7 +97,7 @@ async def test_a_restarted_engine_is_asked_again(engine: Engine) -> None:
     engine.names = ()
 
     assert await answers(check, a_pod(restarts=1)) == {
-        "p1/1": Answer("pod qwen-0 does not list qwen")
+        "p1/1": Answer("Pod qwen-0 does not list qwen.")
     }
 
 
@@ -118,7 +118,7 @@ async def test_a_silent_engine_is_asked_less_and_less_often(engine: Engine) -> N
     await engine.paused_often.wait()
     check.forget(MODEL)
 
-    assert answer.problem == "pod qwen-0 does not answer /v1/models: no answer within 5 s"
+    assert answer.problem == "Pod qwen-0 does not answer /v1/models: no answer within 5 s."
     assert engine.pauses == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
@@ -158,5 +158,7 @@ async def test_a_fault_of_the_operator_is_told_and_the_engine_asked_again(engine
     await engine.paused_often.wait()
     check.forget(MODEL)
 
-    assert answer.problem == ("pod qwen-0 could not be asked: a fault of the operator, see its log")
+    assert answer.problem == (
+        "Pod qwen-0 could not be asked: a fault of the operator, see its log."
+    )
     assert engine.asked == 8

@@ -8,8 +8,8 @@ import pytest
 
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import BackOff, Done, Outcome
-from speculative_operator.controller.outcome import FOREIGN_PAUSE_SECONDS, outcome_of
-from speculative_operator.errors import ClusterFault, NotOurs
+from speculative_operator.controller.outcome import OTHERS_PAUSE_SECONDS, outcome_of
+from speculative_operator.errors import ClusterFault, NotAllowed, NotOurs
 
 QWEN = Reference("SpeculativeModel", "prod", "qwen")
 
@@ -17,7 +17,8 @@ QWEN = Reference("SpeculativeModel", "prod", "qwen")
 @pytest.mark.parametrize(
     ("error", "outcome", "level"),
     [
-        (NotOurs("not applying Service prod/qwen"), Done(FOREIGN_PAUSE_SECONDS), logging.INFO),
+        (NotOurs("Not applying Service prod/qwen"), Done(OTHERS_PAUSE_SECONDS), logging.INFO),
+        (NotAllowed("exceeded quota"), Done(OTHERS_PAUSE_SECONDS), logging.INFO),
         (ClusterFault("the API server is down"), BackOff(), logging.WARNING),
         (ZeroDivisionError("division by zero"), BackOff(), logging.ERROR),
     ],

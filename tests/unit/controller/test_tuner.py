@@ -286,7 +286,10 @@ async def test_engines_that_cannot_be_tuned_are_left_alone(world: World) -> None
     await pass_seconds(world, Tuner(world.ports()), 60)
 
     view = world.views["model"]
-    assert (view.tuned.reason, view.tuned.message) == (Reason.NOT_TUNABLE, "suffix decoding")
+    assert (view.tuned.reason, view.tuned.message) == (
+        Reason.NOT_TUNABLE,
+        "The length cannot be changed live: suffix decoding.",
+    )
     assert view.evidence is not None
     assert world.log == []
 
