@@ -82,7 +82,9 @@ class Load:
     async def run(self) -> LoadReport:
         """Runs until the plan's time or count is used up, or `stop`."""
         timeout = aiohttp.ClientTimeout(total=self._plan.request_timeout)
-        connector = aiohttp.TCPConnector(limit=self._plan.concurrency)
+        # A kept connection may be closed by the server just when the next request goes out, which
+        # would read as a failure of the server; and it stays with one pod, however many there are.
+        connector = aiohttp.TCPConnector(limit=self._plan.concurrency, force_close=True)
         started = time.monotonic()
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
             model = self._plan.model or await first_model(session, self._plan.url)

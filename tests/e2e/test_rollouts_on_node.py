@@ -12,8 +12,10 @@ from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.served import Served, apply
+from tests.support.traffic import traffic
 
 REPLICAS = 2
+CLIENTS = 4
 
 
 @pytest.fixture(autouse=True)
@@ -53,11 +55,14 @@ def test_in_place_needs_no_spare_gpu(api: KubernetesApi, pair: Served) -> None:
 
 
 def test_surge_with_one_spare_gpu_never_serves_with_less(api: KubernetesApi, pair: Served) -> None:
-    """One more pod first, then one of the old ones goes."""
+    """One more pod first, then one of the old ones goes, and no request is lost with it."""
     _offer(api, REPLICAS + 1)
 
-    seen = _roll(pair, {"model": {"maxNumSeqs": 40}, "rollout": {"strategy": "Surge"}})
+    with traffic(pair.url(), pair.name, CLIENTS) as report:
+        seen = _roll(pair, {"model": {"maxNumSeqs": 40}, "rollout": {"strategy": "Surge"}})
 
+    assert report.finished > 0
+    assert report.failed == 0, report.failures
     assert seen.most_pods <= REPLICAS + 1
     assert seen.least_ready >= REPLICAS
 

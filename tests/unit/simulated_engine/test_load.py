@@ -79,6 +79,21 @@ async def test_a_refusal_is_a_failure_with_its_words(status: int) -> None:
     assert report.failures == [f"RequestFailed: status {status}: shutting down"]
 
 
+async def test_each_request_has_a_connection_of_its_own() -> None:
+    """One that is kept stays with its pod, and a server that closes it in time looks like a fault."""
+    connections = set()
+
+    async def noted(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        connections.add(request.transport.get_extra_info("peername"))
+        return await streaming(tokens=2)(request)
+
+    async with serving(noted) as url:
+        await Load(LoadPlan(url, concurrency=1, duration=60, requests=5)).run()
+
+    assert len(connections) == 5
+
+
 async def test_leaving_the_body_ends_the_load_after_the_running_requests() -> None:
     """A load that cuts its own requests would count failures that are its own."""
     started = asyncio.Event()
