@@ -80,7 +80,7 @@ async def test_a_refusal_is_a_failure_with_its_words(status: int) -> None:
 
 
 async def test_each_request_has_a_connection_of_its_own() -> None:
-    """One that is kept stays with its pod, and a server that closes it in time looks like a fault."""
+    """One that is kept stays with its pod, and may be closed just when it is used again."""
     connections = set()
 
     async def noted(request: web.Request) -> web.StreamResponse:
