@@ -3,6 +3,7 @@
     OperatorError
     ├─ ModelInvalid     the user must edit: Accepted=False, no retry
     ├─ NotOurs          a foreign object or field stands there: a condition, slow retry
+    │  └─ Contested     somebody answers each of our writes with one of their own
     ├─ NotAllowed       the API server forbids what is needed: a condition, slow retry
     ├─ ClusterFault     API server or network: back-off
     └─ EngineSilent     no evidence this window; never stops a reconcile
@@ -22,6 +23,10 @@ class ModelInvalid(OperatorError):
 
 class NotOurs(OperatorError):
     """An object of the name that we need belongs to somebody else."""
+
+
+class Contested(NotOurs):
+    """Somebody else writes a field of ours again whenever we have written it."""
 
 
 class NotAllowed(OperatorError):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from speculative_operator.api.names import LABEL_SERVING
-from tests.support.api import Manifest, until
+from tests.support.api import Manifest, condition, until
 from tests.support.nodeless import CHILDREN, MODEL, Place, engine, fail, make_ready
 from tests.support.operator_process import OperatorProcess
 
@@ -137,6 +137,26 @@ def test_edits_of_what_we_render_are_undone_and_others_entries_stay(qwen: Place)
         metadata = qwen.child(kind)["metadata"]
         assert metadata["annotations"]["team"] == "search"
         assert metadata["labels"]["cost"] == "42"
+
+
+def test_somebody_who_undoes_each_repair_is_named_and_not_fought(qwen: Place) -> None:
+    """An autoscaler on the wrong object: two writers would go on for as long as both live."""
+    qwen.create()
+    qwen.wait("Accepted", "True")
+    path = f"{qwen.api.path('Service', qwen.namespace, qwen.name)}?fieldManager=an-autoscaler"
+    theirs = {"spec": {"selector": {LABEL_SERVING: "false"}}}
+
+    def undone() -> bool | None:
+        if qwen.child("Service")["spec"]["selector"][LABEL_SERVING] == "true":
+            qwen.api.call("PATCH", path, theirs, "application/merge-patch+json")
+        accepted = condition(qwen.read(), "Accepted")
+        return accepted["reason"] == "Contested" or None
+
+    until("the operator gives way", undone, interval=0.05)
+
+    message = qwen.wait("Accepted", "False", "Contested")["message"]
+    assert "an-autoscaler changes spec.selector.speculation.dev/serving again" in message
+    assert qwen.child("Service")["spec"]["selector"][LABEL_SERVING] == "false"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ class Reason(Explained):
         "An object of a needed name belongs to somebody else; rename the model or remove it.",
     )
 
+    CONTESTED = (
+        "Contested",
+        "Somebody undoes each repair of an object; the message says which one, and how.",
+    )
     FORBIDDEN = (
         "Forbidden",
         "The API server forbids a needed object (a quota, a policy, a right), in its own words.",
@@ -158,6 +162,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.VALID,
         Reason.INVALID,
         Reason.NAME_CONFLICT,
+        Reason.CONTESTED,
         Reason.FORBIDDEN,
     ),
     ConditionType.READY: (

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from speculative_operator.api.names import FIELD_MANAGER
 from speculative_operator.cluster.cache import Cache, Copy
 from speculative_operator.cluster.client import (
     BAD_REQUEST,
@@ -31,7 +32,8 @@ from speculative_operator.cluster.manifests import (
     reference_of,
 )
 from speculative_operator.cluster.ownership import as_applied, owned_annotations
-from speculative_operator.errors import ClusterFault, ModelInvalid, NotAllowed, NotOurs
+from speculative_operator.cluster.repairs import Repairs, last_writer
+from speculative_operator.errors import ClusterFault, Contested, ModelInvalid, NotAllowed, NotOurs
 
 DROPPING_FIELDS: Final = frozenset({"Service"})
 """Kinds of which a manifest may lack what an earlier one had. The others only change values."""
@@ -46,12 +48,13 @@ class Children:
 
     client: Client
     cache: Cache
+    repairs: Repairs = field(default_factory=Repairs)
 
     async def keep(self, manifest: Manifest) -> bool:
         """Makes the object what the manifest says; False when it was so already.
 
-        Raises NotOurs; NotAllowed; ModelInvalid where the API server refuses what was rendered,
-        which only the user can mend; ClusterFault.
+        Raises NotOurs, also where somebody undoes each repair; NotAllowed; ModelInvalid where the
+        API server refuses what was rendered, which only the user can mend; ClusterFault.
         """
         reference, rendered = reference_of(manifest), hash(json.dumps(manifest))
         if self.cache.agrees(reference, rendered):
@@ -94,26 +97,46 @@ class Children:
         if live is None:
             return True
         _refuse_foreign(reference, manifest, live)
-        differs = first_difference(manifest, live) is not None
+        path = first_difference(manifest, live)
+        repair = self.cache.rendered_so(reference, rendered)
+        if path is not None and repair and self.repairs.too_many(reference):
+            raise await self._contested(reference, path)
+        differs = path is not None
         more = differs or _annotations(live) - _annotations(manifest)
         dropping = reference.kind in DROPPING_FIELDS
-        if more and dropping and not self.cache.rendered_so(reference, rendered):
+        if more and dropping and not repair:
             differs |= await self._book_fields(reference, manifest)
         if not differs:
             return False
         identity = {**manifest["metadata"], "uid": live["metadata"]["uid"]}
         answer = await self.client.apply({**manifest, "metadata": identity})
+        if repair:
+            self.repairs.made(reference)
         self._take_in(reference, manifest, answer)
         return True
 
+    async def _contested(self, reference: Reference, path: str) -> Contested:
+        live = await self.client.find(reference)
+        who = (last_writer(live, FIELD_MANAGER) if live is not None else None) or "somebody"
+        return Contested(
+            f"{reference}: {who} changes {path} again whenever it is put right. "
+            f"Let {who} leave this {reference.kind} alone."
+        )
+
     async def _create(self, reference: Reference, manifest: Manifest) -> Manifest | None:
         """None once created, else the object that has the name and was not seen."""
+        if self.repairs.too_many(reference):
+            raise Contested(
+                f"{reference}: somebody deletes it again whenever it is made. "
+                f"Let them leave this {reference.kind} alone."
+            )
         try:
             answer = await self.client.create(manifest)
         except Refused as refusal:
             if refusal.reason != "AlreadyExists":
                 raise
         else:
+            self.repairs.made(reference)
             self._take_in(reference, manifest, answer)
             return None
         unseen = await self.client.find(reference)
@@ -132,10 +155,10 @@ class Children:
         return bool(owned_annotations(entries) - _annotations(manifest))
 
     def _take_in(self, reference: Reference, manifest: Manifest, answer: Manifest) -> None:
-        """What became of a write. Raises NotOurs where somebody changes it on its way."""
+        """What became of a write. Raises Contested where somebody changes it on its way."""
         self.cache.put(answer)
         if (path := first_difference(manifest, answer)) is not None:
-            raise NotOurs(
+            raise Contested(
                 f"{reference}: something sets {path} anew whenever it is written. "
                 f"Exempt this object from the admission webhook or policy that does so."
             )

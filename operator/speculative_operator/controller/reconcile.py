@@ -32,7 +32,7 @@ from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
-from speculative_operator.errors import ModelInvalid, NotAllowed, NotOurs, Refusal
+from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
 from speculative_operator.plan.settings import Settings
 from speculative_operator.tuning.verdict import Verdict
 
@@ -172,6 +172,8 @@ def _verdict_on(refusal: Refusal) -> Verdict:
     match refusal:
         case ModelInvalid():
             reason = Reason.INVALID
+        case Contested():
+            reason = Reason.CONTESTED
         case NotOurs():
             reason = Reason.NAME_CONFLICT
         case NotAllowed():

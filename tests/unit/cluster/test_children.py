@@ -11,7 +11,8 @@ from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.client import CONFLICT, INVALID, Client, Refused
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
-from speculative_operator.errors import ClusterFault, ModelInvalid, NotAllowed, NotOurs
+from speculative_operator.cluster.repairs import MOST_REPAIRS, WITHIN_SECONDS, Repairs
+from speculative_operator.errors import ClusterFault, Contested, ModelInvalid, NotAllowed, NotOurs
 
 OWNER = {"kind": "SpeculativeModel", "name": "qwen", "uid": "m1", "controller": True}
 
@@ -261,3 +262,67 @@ async def test_an_annotation_that_is_rendered_no_longer_is_dropped_if_it_was_our
 
     assert await children.keep(annotated()) is False
     assert server.sent == []
+
+
+class Clock:
+    """Time that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_who_undoes_each_repair_is_named_and_not_fought(server: ApiServer) -> None:
+    """Two writers that act on each other's events would fill etcd; a minute later it is tried."""
+    clock = Clock()
+    children = Children(cast(Client, server), Cache(), Repairs(clock))
+    theirs = {"manager": "an-autoscaler", "operation": "Update", "time": "2026-08-23T10:00:00Z"}
+    for _ in range(MOST_REPAIRS):
+        await children.keep(service())
+        live = server.objects[reference_of(service())]
+        live["metadata"]["managedFields"] = [theirs]
+        children.cache.put(server.put({**live, "spec": {**live["spec"], "type": "NodePort"}}))
+    server.sent.clear()
+
+    with pytest.raises(Contested) as contested:
+        await children.keep(service())
+
+    assert str(contested.value) == (
+        "Service prod/qwen: an-autoscaler changes spec.type again whenever it is put right. "
+        "Let an-autoscaler leave this Service alone."
+    )
+    assert "apply" not in server.sent
+    clock.now = WITHIN_SECONDS
+    assert await children.keep(service()) is True
+
+
+async def test_who_deletes_each_new_one_is_not_fought(
+    children: Children, server: ApiServer
+) -> None:
+    """A tool that prunes what it did not make answers each creation."""
+    for _ in range(MOST_REPAIRS):
+        await children.keep(service())
+        gone = server.objects.pop(reference_of(service()))
+        children.cache.remove(reference_of(service()), gone["metadata"]["uid"])
+
+    with pytest.raises(Contested, match="somebody deletes it again whenever it is made"):
+        await children.keep(service())
+
+
+async def test_a_write_that_failed_is_no_repair(children: Children, server: ApiServer) -> None:
+    """An API server in trouble is not a fight with somebody."""
+    server.refusal = Refused("POST", 503, "ServiceUnavailable", "overloaded")
+    for _ in range(2 * MOST_REPAIRS):
+        with pytest.raises(ClusterFault):
+            await children.keep(service())
+
+    server.refusal = None
+
+    assert await children.keep(service()) is True
+
+
+async def test_changes_of_our_own_are_no_repairs(children: Children) -> None:
+    """A rollout scales one Deployment many times in a minute."""
+    for port in range(3 * MOST_REPAIRS):
+        assert await children.keep(service(port=port)) is True
