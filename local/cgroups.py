@@ -54,8 +54,9 @@ def enter() -> None:
         raise OSError(ctypes.get_errno(), "no cgroup namespace: the kernel needs CONFIG_CGROUPS")
     for hierarchy in found:
         options = ("-o", hierarchy.options) if hierarchy.kind == "cgroup" else ()
-        # The kernel refuses a file system over itself, so the machine's view makes room for ours.
-        subprocess.run(["umount", hierarchy.mount], check=True)
+        # The kernel refuses a file system over itself, so the machine's view makes room for ours;
+        # lazily, since whoever looks into this process's files for a moment keeps it busy.
+        subprocess.run(["umount", "--lazy", hierarchy.mount], check=True)
         subprocess.run(
             ["mount", "-t", hierarchy.kind, *options, "cgroup", hierarchy.mount], check=True
         )

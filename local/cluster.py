@@ -14,7 +14,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from local import binaries, cgroups, images, kubectl, machine, state_files
 from local.addresses import NODE_NAME
@@ -34,24 +33,13 @@ def up() -> Machine:
     pause = images.build([images.PAUSE])[images.PAUSE]
     with alone(LOCAL):
         started = time.monotonic()
-        try:
-            node = _usable(programs, pause)
-        except StartError as error:
-            # Seen in one of some twenty starts, cause unknown: the log shown helps to find it.
-            say((LOGS / "supervisor.log").read_text()[-2000:])
-            say(f"{error}; starting it once more")
-            node = _usable(programs, pause)
+        node = machine.find()
+        if node is None:
+            cgroups.remove()
+            state_files.write(pause)
+            node = machine.start(programs)
+        wait_until_usable(node, lambda: images.load([pause]))
     say(f"the cluster is up after {time.monotonic() - started:.0f} s")
-    return node
-
-
-def _usable(programs: Path, pause: str) -> Machine:
-    node = machine.find()
-    if node is None:
-        cgroups.remove()
-        state_files.write(pause)
-        node = machine.start(programs)
-    wait_until_usable(node, lambda: images.load([pause]))
     return node
 
 

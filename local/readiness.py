@@ -27,7 +27,8 @@ def wait_until_usable(node: Machine, bring_pause_image: Callable[[], None]) -> N
     def wait(what: str, condition: Callable[[], bool]) -> None:
         def alive_and_so() -> bool:
             if not node.alive:
-                raise StartError(f"the cluster ended: see {LOGS / 'supervisor.log'}")
+                log = (LOGS / "supervisor.log").read_text()
+                raise StartError(f"the cluster ended while it started:\n{log[-2000:]}")
             return condition()
 
         wait_for(what, alive_and_so, limit=LIMIT)
