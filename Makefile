@@ -45,7 +45,7 @@ lock: ## Pin what pyproject.toml asks for: the operator image's requirements and
 		--python-platform x86_64-manylinux_2_28 --no-header --no-annotate --no-emit-index-url \
 		--no-emit-find-links $(ARGS)"; \
 	.venv/bin/$$LOCK -o images/operator/requirements.txt; \
-	.venv/bin/$$LOCK --group dev -o requirements-dev.txt
+	.venv/bin/$$LOCK --extra cli --group dev -o requirements-dev.txt
 
 ## Generated files
 

@@ -20,6 +20,7 @@ from speculative_operator.api.reserved import (
     SPECULATION_ADVICE,
     VARIABLE_ADVICE,
 )
+from speculative_operator.api.status import WhyNot
 
 Node = Mapping[str, Any]
 
@@ -180,6 +181,8 @@ def _conditions() -> Iterator[str]:
     for condition in ALWAYS_PRESENT:
         yield f"### {condition}\n"
         yield _explained("reason", REASONS[condition])
+    yield "## Why not another length\n"
+    yield _explained("reason", WhyNot)
     yield "## Events\n"
     yield _explained("reason", EventReason)
 

@@ -86,6 +86,7 @@ class Operator:
         self.watcher = Watcher(cache, self.queue.add)
         children = Children(client, cache)
         fleet = ModelFleet()
+        metrics.watch_models(fleet.told)
         tools = Tools(
             cache=cache,
             children=children,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from local.access import ClusterAccess
 from local.simulated_engine.assembly import choose_group
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.console import install_cli
 from tests.support.goodput import page
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
@@ -140,6 +143,35 @@ def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_le
     assert page(simulated.address())["hash_in_force"] is not None
     assert after["status"]["decisions"][-1] == before["decisions"][-1]
     assert report.failed == 0, report.failures
+
+
+def test_kubectl_speculation_explains_reports_and_replays(
+    simulated: Served, cluster: ClusterAccess, tmp_path: Path
+) -> None:
+    """The installed console script, found by kubectl, on what the operator has written."""
+    speculation = install_cli(tmp_path / "installed", cluster)
+    with traffic(simulated.url(), simulated.name, CLIENTS):
+        simulated.wait(
+            "the status has alternatives",
+            lambda found: bool(found["status"]["evidence"].get("alternatives")),
+            timeout=90,
+        )
+    where = (simulated.name, "-n", simulated.namespace)
+    page = tmp_path / "report.html"
+
+    explained = speculation("explain", *where)
+    reported = speculation("report", *where, "-o", str(page))
+    replayed = speculation("replay", *where)
+    unknown = speculation("explain", "no-such-model", "-n", simulated.namespace)
+
+    print(explained.stdout)
+    assert explained.returncode == reported.returncode == replayed.returncode == 0, explained.stderr
+    assert f"{simulated.namespace}/{simulated.name}  Speculative" in explained.stdout
+    assert "why not" in explained.stdout
+    assert page.read_text().count("<svg") == 4
+    assert "It would have played the same." in replayed.stdout
+    assert unknown.returncode == 1
+    assert "there is no SpeculativeModel no-such-model" in unknown.stderr
 
 
 def test_a_model_deleted_while_the_operator_is_down_is_gone(

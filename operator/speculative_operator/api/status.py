@@ -11,11 +11,12 @@ from pydantic import Field, GetCoreSchemaHandler, PlainSerializer, ValidationErr
 from pydantic_core import CoreSchema, core_schema
 
 from speculative_operator.api.base import ApiModel, list_by
-from speculative_operator.api.conditions import ConditionStatus, ConditionType
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, Explained
 
 MOST_REPLICA_DETAILS = 32
 MOST_DECISIONS = 10
 MOST_ROWS = 32
+MOST_ALTERNATIVES = 16
 
 Time = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
 """RFC 3339 in UTC with seconds, as Kubernetes writes it: `2026-08-23T10:00:00Z`."""
@@ -50,6 +51,8 @@ Factor = Annotated[float, PlainSerializer(lambda value: f"{value:.2f}", return_t
 """A speed-up or tokens a step; written with two decimals."""
 Rate = Annotated[float, PlainSerializer(lambda value: f"{value:.1f}", return_type=str)]
 """Tokens a second; written with one decimal."""
+Percent = Annotated[float, PlainSerializer(lambda value: f"{value:.1f}", return_type=str)]
+"""A percentage; written with one decimal."""
 
 
 class Condition(ApiModel):
@@ -81,6 +84,55 @@ class BatchLength(ApiModel):
     proposal_length: int = Field(description="Draft tokens proposed; 0 is plain decoding.")
 
 
+class WhyNot(Explained):
+    """Why another proposal length is not in force."""
+
+    SLOWER = "MeasuredSlower", "It is slower, beyond the error."
+    NOT_MEASURED = "NotMeasured", "It was not timed well enough under the traffic of this time."
+    IN_DOUBT = "InDoubt", "Its last time contradicts those before, so it is tried again."
+    BELOW_MINIMUM_GAIN = "BelowMinimumGain", "It is faster by less than the minimum gain."
+    NO_SURE_GAIN = "WithinHysteresis", "It is not faster beyond the error and the hysteresis."
+    TO_BE_CONFIRMED = "ToBeConfirmed", "It is better; another window must say the same."
+    ANOTHER_IS_FASTER = "AnotherIsFaster", "It is better, and another one is better still."
+    RECOMMENDED = "Recommended", "It is better; mode Recommend only says so."
+    OUT_OF_BOUNDS = "OutOfBounds", "The bounds do not allow it."
+    FAULTY_DRAFT = "FaultyDraft", "The draft is faulty; it is only tried for recovery."
+    FIXED = "FixedLengths", "The mode is Off: the fixed lengths are played."
+
+
+class Alternative(ApiModel):
+    """What another proposal length would bring at the batch sizes that are seen most."""
+
+    proposal_length: int = Field(description="Draft tokens proposed; 0 is plain decoding.")
+    goodput: Rate | None = Field(default=None, description="Expected goodput.")
+    gain_percent: Percent | None = Field(
+        default=None, description="Expected change of goodput against what is in force."
+    )
+    error_percent: Percent | None = Field(
+        default=None, description="Standard error of gainPercent."
+    )
+    measured_at: Time | None = Field(
+        default=None, description="When it was last timed; absent when never."
+    )
+    reason: WhyNot = Field(description="Why it is not in force.")
+    message: Annotated[str, Clipped(128)] = Field(description="The same with its numbers.")
+
+
+class NextLook(ApiModel):
+    """When other proposal lengths are tried next."""
+
+    windows: int | None = Field(
+        default=None,
+        description="After so many windows with evidence; 0 while a look goes on, absent when "
+        "none is to come.",
+    )
+    time: Time | None = Field(
+        default=None,
+        description="About when that is, if windows go on as the last one; absent without traffic.",
+    )
+    message: Annotated[str, Clipped(128)] = Field(description="The same in words.")
+
+
 class Evidence(ApiModel):
     """What the last windows measured. A field is absent where nothing is known: absent is not 0."""
 
@@ -103,6 +155,15 @@ class Evidence(ApiModel):
     speedup: Factor | None = Field(
         default=None,
         description="Measured goodput over that of proposal length 0 on the same engines.",
+    )
+    alternatives: tuple[Alternative, ...] = Field(
+        default=(),
+        max_length=MOST_ALTERNATIVES,
+        description="What other lengths would bring at the batch sizes that are seen most.",
+        json_schema_extra=list_by("proposalLength"),
+    )
+    next_look: NextLook | None = Field(
+        default=None, description="When other lengths are tried next."
     )
 
 

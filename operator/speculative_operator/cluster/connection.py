@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import aiohttp
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
-from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from yaml import YAMLError
+
+from speculative_operator.errors import ClusterFault
 
 REQUEST_TIMEOUT_SECONDS = 30
 CONNECTIONS = 32
@@ -23,6 +27,25 @@ async def load(kubeconfig: Path | None, context: str | None = None) -> Configura
             config_file=str(kubeconfig), context=context, client_configuration=configuration
         )
     return configuration
+
+
+async def load_as_user(kubeconfig: str, context: str | None) -> tuple[Configuration, str]:
+    """The connection and the namespace that kubectl would take from these files, which stand as in
+    the variable KUBECONFIG. Raises ClusterFault."""
+    if not any(map(os.path.isfile, map(os.path.expanduser, kubeconfig.split(os.pathsep)))):
+        raise ClusterFault(f"there is no kubeconfig {kubeconfig}: name one by --kubeconfig")
+    configuration = Configuration()
+    try:
+        loader = await load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=kubeconfig,
+            context=context,
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    except (ConfigException, YAMLError) as error:
+        raise ClusterFault(f"{kubeconfig}: {error}") from error
+    chosen = loader.current_context["context"]
+    return configuration, str(chosen.get("namespace") or "default")
 
 
 def session(configuration: Configuration) -> aiohttp.ClientSession:

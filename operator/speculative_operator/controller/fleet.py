@@ -38,3 +38,11 @@ class ModelFleet:
     def view(self, uid: str) -> TuningView | None:
         """The newest view; None before the tuner's first word."""
         return self._views.get(uid)
+
+    def told(self) -> tuple[tuple[Reference, TuningView], ...]:
+        """The newest views of the models that there are."""
+        return tuple(
+            (reference, self._views[model.uid])
+            for reference, model in self._models.items()
+            if model.uid in self._views
+        )

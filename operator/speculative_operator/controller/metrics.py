@@ -11,6 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import BackOff, Outcome
+from speculative_operator.controller.model_metrics import ModelMetrics, Told
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -44,6 +45,10 @@ class Metrics:
             registry=self.registry,
         )
         gauge.set_function(waiting)
+
+    def watch_models(self, told: Callable[[], Told]) -> None:
+        """Shows what the tuner says of each model."""
+        self.registry.register(ModelMetrics(told, time.time))
 
     def request(self, method: str, kind: str, status: int) -> None:
         """One answered request."""

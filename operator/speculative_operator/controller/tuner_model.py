@@ -14,17 +14,19 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.controller.tuner_ports import ReplicaView, TunedModel, TuningView
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
-from speculative_operator.tuning import history
+from speculative_operator.tuning.alternatives import alternatives, next_look
 from speculative_operator.tuning.application import Application
 from speculative_operator.tuning.conditions import Situation, overlaid
-from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.explain import evidence
 from speculative_operator.tuning.gather import Gathering
-from speculative_operator.tuning.memory import MOST_ENTRIES, Memory, moved
+from speculative_operator.tuning.history import Entry, History, kept
+from speculative_operator.tuning.memory import Memory, moved
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.replicas import Part
 from speculative_operator.tuning.schedule import ScheduleFile, Table, length_at, schedule_hash
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.tally import Tally
 from speculative_operator.tuning.trust import trusted
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import NoEvidence, Window
@@ -48,8 +50,10 @@ class ModelTuning:
         self.model = model
         self.next_pass = now
         self._memory = memory
+        self._history = History(memory.history)
+        self._tally = Tally()
         self._saved = memory.revisions.get(model.key, State())
-        self._decision = decide(None, self._saved, model.policy, now=now, asked=model.look)
+        self._decision = self._decided(None, self._saved, now)
         self._gathering = Gathering(opened=now, bases=memory.bases)
         self._answers: Mapping[str, Answer] = {}
         self._gap: NoEvidence | None = None
@@ -116,7 +120,7 @@ class ModelTuning:
             self._gap = window
             return None
         self._gap = None
-        return replace(window, trials_over=self._trials_over())
+        return kept(replace(window, trials_over=self._trials_over()))
 
     def _trials_over(self) -> bool:
         tunable = [page for page in self._pages() if page.tunable]
@@ -127,9 +131,8 @@ class ModelTuning:
         )
 
     def _decide(self, window: Window | None, now: float) -> None:
-        before, policy = self._decision, self.model.policy
-        after = decide(window, before.state, policy, now=now, asked=self.model.look)
-        self._decision = after
+        before = self._decision
+        after = self._decision = self._decided(window, before.state, now)
         self._notices += after.notices
         self._must_save = self._must_save or (
             bool(after.changes)
@@ -137,10 +140,30 @@ class ModelTuning:
             or after.state.looks != before.state.looks
             or after.state.asked != before.state.asked
         )
-        if window is not None:
-            line = history.entry(self.model.key, window, after, now=now)
-            lines = (*self._memory.history, line)[-MOST_ENTRIES:]
-            self._memory = replace(self._memory, history=lines)
+
+    def _decided(self, window: Window | None, state: State, now: float) -> Decision:
+        """The decision, which goes into the history unless it says nothing new."""
+        policy, asked = self.model.policy, self.model.look
+        decision = decide(window, state, policy, now=now, asked=asked)
+        if window is not None or decision.state != state:
+            entry = Entry(
+                at=now,
+                key=self.model.key,
+                policy=policy,
+                asked=asked,
+                window=window,
+                table=decision.table,
+                trials=decision.trials,
+                changes=decision.changes,
+                before=state,
+            )
+            self._history = self._history.after(entry)
+            self._tally = self._tally.after(state, decision, window, policy)
+        busiest = decision.state.busiest
+        self._alternatives = (
+            alternatives(decision.state, policy, busiest) if busiest is not None else ()
+        )
+        return decision
 
     def _next_pass(self, now: float, pace: float) -> float:
         limits, pages = self.model.policy.window, self._pages()
@@ -178,7 +201,9 @@ class ModelTuning:
         if not self._must_save and not (old and moved(self._saved, state)):
             return None
         memory = self._memory.with_state(self.model.key, state)
-        return replace(memory, bases=self._gathering.bases, written_at=now)
+        return replace(
+            memory, bases=self._gathering.bases, history=self._history.lines, written_at=now
+        )
 
     @property
     def has_decided(self) -> bool:
@@ -241,6 +266,9 @@ class ModelTuning:
             tuned=tuned,
             evidence=state.evidence,
             decisions=state.changes,
+            alternatives=self._alternatives,
+            next_look=next_look(state, self.model.policy, waits=self._gap is not None),
+            tally=self._tally,
             replicas={
                 uid: _replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
             },

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from speculative_operator.tuning.alternatives import Alternative, NextLook
 from speculative_operator.tuning.memory import Memory
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table
+from speculative_operator.tuning.tally import Tally
 from speculative_operator.tuning.verdict import Change, Evidence, Notice, Verdict
 
 
@@ -58,7 +60,8 @@ class ReplicaView:
 class TuningView:
     """All that status shows of one model's tuning. `table` is what the engines play or will play,
     `main_length` K at the batch size that is seen most, `decisions` the last ones, newest first,
-    `replicas` by pod UID."""
+    `alternatives` other K at the batch size that is seen most, `tally` what this process has
+    counted, `replicas` by pod UID."""
 
     key: str
     table: Table
@@ -67,6 +70,9 @@ class TuningView:
     tuned: Verdict
     evidence: Evidence | None = None
     decisions: tuple[Change, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    next_look: NextLook | None = None
+    tally: Tally = field(default_factory=Tally)
     replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
 
 

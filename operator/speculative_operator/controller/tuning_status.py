@@ -12,18 +12,22 @@ from dataclasses import dataclass, field
 from speculative_operator.api.conditions import ConditionType, Reason
 from speculative_operator.api.speculation import Method
 from speculative_operator.api.status import (
+    MOST_ALTERNATIVES,
     MOST_DECISIONS,
     MOST_ROWS,
+    Alternative,
     BatchLength,
     DecisionRecord,
     Evidence,
     Mode,
     ModelStatus,
+    NextLook,
 )
 from speculative_operator.controller.policy import first_decision
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.tuning import alternatives
 from speculative_operator.tuning import verdict as tuning
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table, length_at
@@ -60,7 +64,7 @@ def tuning_part(
             mode=_mode(facts, view.table),
             proposal_length=view.main_length,
             schedule=_rows(view.table),
-            evidence=_evidence(view.evidence),
+            evidence=_evidence(view),
             decisions=tuple(_decision(change) for change in view.decisions[:MOST_DECISIONS]),
             replicas=view.replicas,
         )
@@ -112,18 +116,52 @@ def _rows(table: Table) -> tuple[BatchLength, ...]:
     )
 
 
-def _evidence(evidence: tuning.Evidence | None) -> Evidence:
-    if evidence is None:
-        return Evidence()
+def _evidence(view: TuningView) -> Evidence:
+    measured = view.evidence
+    if measured is None:
+        return Evidence(next_look=_next_look(view.next_look))
     return Evidence(
-        measured_at=rfc3339(evidence.measured_at),
-        drafts=evidence.drafts,
-        acceptance=evidence.acceptance,
-        acceptance_length=evidence.acceptance_length,
-        position_acceptance=evidence.positions,
-        goodput=evidence.goodput,
-        speedup=evidence.speedup,
+        measured_at=rfc3339(measured.measured_at),
+        drafts=measured.drafts,
+        acceptance=measured.acceptance,
+        acceptance_length=measured.acceptance_length,
+        position_acceptance=measured.positions,
+        goodput=measured.goodput,
+        speedup=measured.speedup,
+        alternatives=tuple(
+            _alternative(other, measured.goodput) for other in view.alternatives[:MOST_ALTERNATIVES]
+        ),
+        next_look=_next_look(view.next_look),
     )
+
+
+def _alternative(other: alternatives.Alternative, goodput: float | None) -> Alternative:
+    expected = None
+    if goodput is not None and other.gain is not None:
+        expected = goodput * (1 + other.gain)
+    return Alternative(
+        proposal_length=other.length,
+        goodput=expected,
+        gain_percent=_percent(other.gain),
+        error_percent=_percent(other.error),
+        measured_at=_time(other.measured_at),
+        reason=other.reason,
+        message=other.message,
+    )
+
+
+def _next_look(look: alternatives.NextLook | None) -> NextLook | None:
+    if look is None:
+        return None
+    return NextLook(windows=look.windows, time=_time(look.at), message=look.message)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else share * 100
+
+
+def _time(unix: float | None) -> str | None:
+    return None if unix is None else rfc3339(unix)
 
 
 def _decision(change: tuning.Change) -> DecisionRecord:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from speculative_operator.tuning.acceptance import window_rows
 from speculative_operator.tuning.buckets import batch_range, bucket_of
+from speculative_operator.tuning.cost import LEAST_STEPS
 from speculative_operator.tuning.page import Counts, Phase
 from speculative_operator.tuning.rule import Option
 from speculative_operator.tuning.schedule import length_at
@@ -33,7 +34,20 @@ def evidence(window: Window, state: State, *, now: float) -> Evidence:
         positions=row.positions if row else (),
         goodput=fleet_goodput(window),
         speedup=_speedup(state),
+        seconds=window.seconds,
+        timed=_timed(window, state, now),
     )
+
+
+def _timed(window: Window, state: State, now: float) -> dict[int, dict[int, int]]:
+    """When steps at each K were last timed, of the buckets and K that are still there."""
+    before = state.evidence.timed if state.evidence else {}
+    timed = {name: dict(before.get(name, {})) for name in state.buckets}
+    for key, counts in window.rows.items():
+        name = bucket_of(key.cell)
+        if name in timed and key.phase is Phase.DECODE and counts.steps >= LEAST_STEPS:
+            timed[name][key.k] = round(now)
+    return timed
 
 
 def _main_length(window: Window) -> int:

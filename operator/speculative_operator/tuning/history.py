@@ -1,27 +1,166 @@
-"""The past of one model as JSON lines: every window with evidence, and what was decided after it.
-Replay and report read it."""
+"""The past of one model as JSON lines: what was decided on, and what came of it.
+
+An entry holds all that one call of `decide` was given, and its result, so that `tuning.replay` can
+ask again, with other settings too. A call without a window is only told of if it changed something.
+Some entries also hold the state that they began with: the first one after each start, and every
+CHECKPOINT-th after that, since the oldest entries are dropped.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from speculative_operator.tuning.decide import Decision
-from speculative_operator.tuning.memory import positions_body, rows_body
+from speculative_operator.tuning.memory import (
+    MOST_ENTRIES,
+    positions_body,
+    read_positions,
+    read_rows,
+    rows_body,
+)
+from speculative_operator.tuning.page import Counts, Prompts, Proposed
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.schedule import Table, Trial
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.verdict import Change
 from speculative_operator.tuning.window import Window
 
+CHECKPOINT = 100
+"""Entries from one that holds its state to the next."""
 
-def entry(key: str, window: Window, decision: Decision, *, now: float) -> str:
-    """One line: revision key, Unix time, the window's sums, and the schedule decided after it."""
-    body = {
-        "t": round(now, 1),
-        "key": key,
-        "seconds": round(window.seconds, 1),
-        "replicas": window.replicas,
+DIGITS = 9
+"""Significant digits of a window's sums of times. A spread of 1% is the difference of squares that
+are alike in their first six."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One decision. `at` is Unix time, `key` the revision's, `window` None for a command of the
+    user's, `before` the state where it is held."""
+
+    at: float
+    key: str
+    policy: Policy
+    asked: str | None
+    window: Window | None
+    table: Table
+    trials: tuple[Trial, ...]
+    changes: tuple[Change, ...]
+    before: State | None = None
+
+    def plays_as(self, decision: Decision) -> bool:
+        """Whether another decision would let the engines do the same."""
+        return (self.table, self.trials) == (decision.table, decision.trials)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Lines, oldest first; `since` counts those after the last one that holds its state."""
+
+    lines: tuple[str, ...] = ()
+    since: int | None = None
+
+    def after(self, entry: Entry) -> History:
+        """With one more entry, which comes with its state; that is kept where it is due."""
+        due = self.since is None or self.since + 1 >= CHECKPOINT
+        line = to_line(entry if due else replace(entry, before=None))
+        since = 0 if due else (self.since or 0) + 1
+        return History((*self.lines, line)[-MOST_ENTRIES:], since)
+
+
+def kept(window: Window) -> Window:
+    """The window as an entry keeps it; what is decided on it can be decided again, bit by bit."""
+    return replace(
+        window,
+        seconds=_short(window.seconds),
+        rows={key: Counts(*map(_short, counts)) for key, counts in window.rows.items()},
+        positions={at: Proposed(*map(_short, sums)) for at, sums in window.positions.items()},
+    )
+
+
+def to_line(entry: Entry) -> str:
+    """One line of compact JSON."""
+    body: dict[str, Any] = {
+        "t": entry.at,
+        "key": entry.key,
+        "policy": _POLICY.dump_python(entry.policy, mode="json"),
+        "table": entry.table,
+    }
+    if entry.asked is not None:
+        body["asked"] = entry.asked
+    if entry.window is not None:
+        body["window"] = _window_body(entry.window)
+    if entry.trials:
+        body["trials"] = _TRIALS.dump_python(entry.trials, mode="json")
+    if entry.changes:
+        body["changes"] = _CHANGES.dump_python(entry.changes, mode="json")
+    if entry.before is not None:
+        body["before"] = _STATE.dump_python(entry.before, mode="json")
+    return json.dumps(body, separators=(",", ":"), allow_nan=False)
+
+
+def entries(lines: Iterable[str]) -> Iterator[Entry]:
+    """The entries that can be read; those of another version are passed over."""
+    for line in lines:
+        try:
+            yield _entry(json.loads(line))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+
+
+_POLICY = TypeAdapter(Policy)
+_TRIALS = TypeAdapter(tuple[Trial, ...])
+_CHANGES = TypeAdapter(tuple[Change, ...])
+_STATE = TypeAdapter(State)
+
+
+def _entry(body: Mapping[str, Any]) -> Entry:
+    window, before = body.get("window"), body.get("before")
+    return Entry(
+        at=float(body["t"]),
+        key=str(body["key"]),
+        policy=_POLICY.validate_python(body["policy"]),
+        asked=body.get("asked"),
+        window=_window(window) if window is not None else None,
+        table=tuple((int(low), int(high), int(k)) for low, high, k in body["table"]),
+        trials=_TRIALS.validate_python(body.get("trials", ())),
+        changes=_CHANGES.validate_python(body.get("changes", ())),
+        before=_STATE.validate_python(before) if before is not None else None,
+    )
+
+
+def _window_body(window: Window) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "seconds": window.seconds,
         "rows": rows_body(window.rows),
         "positions": positions_body(window.positions),
-        "table": decision.table,
-        "trials": [asdict(trial) for trial in decision.trials],
-        "changes": [asdict(change) for change in decision.changes],
     }
-    return json.dumps(body, separators=(",", ":"), allow_nan=False)
+    if window.replicas != 1:
+        body["replicas"] = window.replicas
+    if window.trials_over:
+        body["over"] = True
+    if window.prompts is not None:
+        body["prompts"] = window.prompts
+    return body
+
+
+def _window(body: Mapping[str, Any]) -> Window:
+    prompts = body.get("prompts")
+    return Window(
+        seconds=float(body["seconds"]),
+        replicas=int(body.get("replicas", 1)),
+        rows=read_rows(body["rows"]),
+        positions=read_positions(body["positions"]),
+        trials_over=bool(body.get("over", False)),
+        prompts=Prompts(*prompts) if prompts is not None else None,
+    )
+
+
+def _short(number: float) -> float:
+    """With so many digits as are kept; whole numbers, which counts are, as such."""
+    return int(number) if number == int(number) else float(f"{number:.{DIGITS}g}")

@@ -3,7 +3,8 @@ message changes only with what it means."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 
@@ -26,6 +27,9 @@ class Evidence:
     positions          p_i of the K in force, from the first position
     goodput            generated tokens a second and replica, while decoding
     speedup            goodput over that of K=0 on the same engines
+    seconds            how long it took
+    timed              by batch bucket and K, the Unix second at which steps were last timed, in
+                       earlier windows too
     """
 
     measured_at: float
@@ -35,6 +39,8 @@ class Evidence:
     positions: tuple[float, ...] = ()
     goodput: float | None = None
     speedup: float | None = None
+    seconds: float = 0.0
+    timed: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

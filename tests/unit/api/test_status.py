@@ -89,7 +89,7 @@ def test_what_is_not_known_is_absent_and_not_zero() -> None:
 
     assert "proposalLength" not in wire
     assert "mode" not in wire
-    assert wire["evidence"] == {"positionAcceptance": []}
+    assert wire["evidence"] == {"positionAcceptance": [], "alternatives": []}
 
 
 def test_a_written_status_can_be_read_back() -> None:
@@ -114,7 +114,7 @@ def test_a_model_without_a_status_has_none() -> None:
         ({"conditions": "no list"}, {"conditions": []}),
         ({"mode": "Telepathic"}, {"mode": None}),
         ({"evidence": {**STATUS.wire()["evidence"], "drafts": "many"}}, None),
-        ({"evidence": None}, {"evidence": {"positionAcceptance": []}}),
+        ({"evidence": None}, {"evidence": {"positionAcceptance": [], "alternatives": []}}),
         ({"revisions": {"current": 7, "lastGood": "0123456789"}}, None),
         ({"observedGeneration": None}, {"observedGeneration": 0}),
         ({"decisions": [*STATUS.wire()["decisions"], {"reason": "Whim"}]}, {}),

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
-from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.api.status import Condition, ModelStatus, WhyNot
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
+from speculative_operator.tuning.alternatives import Alternative, NextLook
 from speculative_operator.tuning.verdict import Evidence, Verdict
 from tests.unit.controller.world import World
 
@@ -140,6 +141,39 @@ def test_fallback_is_told_by_mode(world: World) -> None:
     now = told(world, view=a_view(world, table=((1, 256, 0),), main_length=0))
 
     assert (now.mode, now.proposal_length) == ("Fallback", 0)
+
+
+def test_alternatives_and_the_next_look_are_told_in_few_numbers(world: World) -> None:
+    """Goodput is of the same kind as what is measured now, and what is not known stays away."""
+    view = a_view(
+        world,
+        evidence=Evidence(measured_at=1_800_000_000.0, drafts=412, goodput=400.0),
+        alternatives=(
+            Alternative(0, -0.123, 0.021, 1_799_999_000.0, WhyNot.SLOWER, "measured slower"),
+            Alternative(5, None, None, None, WhyNot.NOT_MEASURED, "trials pending"),
+        ),
+        next_look=NextLook(4, 1_800_000_020.0, "in 4 windows with evidence"),
+    )
+
+    evidence = told(world, view=view).wire()["evidence"]
+
+    assert evidence["alternatives"] == [
+        {
+            "proposalLength": 0,
+            "goodput": "350.8",
+            "gainPercent": "-12.3",
+            "errorPercent": "2.1",
+            "measuredAt": "2027-01-15T07:43:20Z",
+            "reason": "MeasuredSlower",
+            "message": "measured slower",
+        },
+        {"proposalLength": 5, "reason": "NotMeasured", "message": "trials pending"},
+    ]
+    assert evidence["nextLook"] == {
+        "windows": 4,
+        "time": "2027-01-15T08:00:20Z",
+        "message": "in 4 windows with evidence",
+    }
 
 
 def test_a_model_without_a_method_is_autoregressive() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -12,6 +11,7 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import ClusterFault, EngineSilent
+from speculative_operator.tuning.history import entries
 from speculative_operator.tuning.memory import from_data
 from speculative_operator.tuning.schedule import ScheduleFile, schedule_hash
 from tests.support.tuner_world import STEPS_A_SECOND, World, a_model, length, pass_seconds
@@ -123,7 +123,7 @@ async def test_replicas_share_their_evidence(world: World) -> None:
     await pass_seconds(world, Tuner(world.ports()), 60)
 
     lines = from_data(world.memories["model"].data, world.memories["model"].binary_data).history
-    assert json.loads(lines[-1])["replicas"] == 3
+    assert [entry.window.replicas for entry in entries(lines) if entry.window][-1] == 3
     assert set(world.views["model"].replicas) == {"model-0", "model-1", "model-2"}
 
 

@@ -1,0 +1,129 @@
+"""What the user types."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from speculative_operator import __version__
+
+COMMANDS = {
+    "explain": "why K is what it is: a table and a chart in the terminal",
+    "report": "the same and more as a page of plots that opens offline",
+    "replay": "what the policy would have decided on the recorded windows with other settings",
+}
+
+REPORT = Path("report.html")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What replay changes; None where the recorded setting holds. Shares, not percent."""
+
+    minimum_gain: float | None = None
+    trial_share: float | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """One call.
+
+    command     one of COMMANDS
+    name        the model's
+    namespace   None for that of the kubeconfig's context
+    kubeconfig  as in the variable KUBECONFIG
+    file        a saved tuning ConfigMap instead of the cluster, if any
+    output      where the report goes; REPORT where nothing is said
+    """
+
+    command: str
+    name: str
+    namespace: str | None
+    kubeconfig: str
+    context: str | None
+    file: Path | None = None
+    output: Path = REPORT
+    settings: Settings = Settings()
+
+
+def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """Ends the process with a message when the arguments mean nothing."""
+    parser = _parser(environment)
+    flags = parser.parse_args(arguments)
+    given = vars(flags)
+    if not flags.name and not given.get("file"):
+        parser.error("name a model, or a saved ConfigMap by -f")
+    return Options(
+        command=flags.command,
+        name=flags.name or "",
+        namespace=flags.namespace,
+        kubeconfig=flags.kubeconfig,
+        context=flags.context,
+        file=given.get("file"),
+        output=given.get("output") or REPORT,
+        settings=Settings(
+            minimum_gain=given.get("minimum_gain"),
+            trial_share=given.get("trial_share"),
+            low=given.get("min"),
+            high=given.get("max"),
+        ),
+    )
+
+
+def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kubectl speculation", description="Tells why a SpeculativeModel plays its K."
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, meaning in COMMANDS.items():
+        command = commands.add_parser(name, help=meaning, description=meaning)
+        saved = name != "explain"
+        command.add_argument("name", metavar="NAME", nargs="?" if saved else None, help="the model")
+        command.add_argument("-n", "--namespace", help="by default that of the context")
+        command.add_argument("--context", help="of the kubeconfig; by default the current one")
+        command.add_argument(
+            "--kubeconfig",
+            default=environment.get("KUBECONFIG") or "~/.kube/config",
+            help="by default $KUBECONFIG, else ~/.kube/config",
+        )
+        if saved:
+            command.add_argument(
+                "-f",
+                "--file",
+                type=Path,
+                help="a saved ConfigMap NAME-tuning, YAML or JSON, instead of the cluster",
+            )
+    _report_flags(commands.choices["report"])
+    _replay_flags(commands.choices["replay"])
+    return parser
+
+
+def _report_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-o", "--output", type=Path, default=REPORT, help=f"the HTML file; {REPORT} by default"
+    )
+
+
+def _replay_flags(command: argparse.ArgumentParser) -> None:
+    for flag, meaning in (
+        ("--minimum-gain", "spec.tuning.minimumGainPercent"),
+        ("--trial-share", "spec.tuning.trialSharePercent"),
+    ):
+        command.add_argument(flag, type=_percent, metavar="PERCENT", help=f"another {meaning}")
+    for flag in ("min", "max"):
+        command.add_argument(
+            f"--{flag}", type=int, metavar="K", help=f"another spec.tuning.bounds.{flag}"
+        )
+
+
+def _percent(text: str) -> float:
+    """A share from 0 to 1."""
+    percent = float(text.removesuffix("%"))
+    if not 0 <= percent <= 100:
+        raise ValueError(text)
+    return percent / 100

@@ -1,0 +1,166 @@
+"""Why K is what it is: what each other K would bring at one batch size, and when it is looked at.
+
+Nothing is decided here. It tells in few numbers what `rule.options` sees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from speculative_operator.api.base import LONGEST_PROPOSAL
+from speculative_operator.api.status import WhyNot
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.rule import Option, best, options
+from speculative_operator.tuning.state import Bucket, State
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another K than the one in force, at the batch sizes of one bucket.
+
+    gain         expected change of goodput as a share; None where nothing is known
+    error        the standard error of `gain`
+    measured_at  Unix time of the last window in which steps at this K were timed, or None
+    reason       why it is not in force, and `message` the same with its numbers
+    """
+
+    length: int
+    gain: float | None
+    error: float | None
+    measured_at: float | None
+    reason: WhyNot
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NextLook:
+    """When other K are tried next: after `windows` windows with evidence, `at` about that Unix
+    time, None where that cannot be said; both None where none is to come, and `message` says why.
+    0 windows: a look goes on."""
+
+    windows: int | None
+    at: float | None
+    message: str
+
+
+def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, ...]:
+    """Every other K that the engine is prepared for, smallest first, for the bucket `name`."""
+    bucket = state.buckets[name]
+    lengths = state.acceptance.lengths((0, *policy.choices))
+    everything = replace(policy, low=0, high=LONGEST_PROPOSAL)
+    known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
+    allowed = tuple(option for option in known.values() if option.k in policy.arms)
+    comparison = _Comparison(state, policy, bucket, best(allowed))
+    timed = state.evidence.timed.get(name, {}) if state.evidence else {}
+    return tuple(
+        comparison.alternative(k, known.get(k), timed.get(k))
+        for k in (0, *policy.choices)
+        if k != bucket.length
+    )
+
+
+def best_gain(found: tuple[Alternative, ...]) -> float | None:
+    """The expected gain of the best measured alternative that may be played, as a share; negative
+    where all of them are slower, None where none was measured."""
+    gains = [
+        other.gain
+        for other in found
+        if other.gain is not None
+        and other.reason not in (WhyNot.NOT_MEASURED, WhyNot.IN_DOUBT, WhyNot.OUT_OF_BOUNDS)
+    ]
+    return max(gains, default=None)
+
+
+def next_look(state: State, policy: Policy, *, waits: bool) -> NextLook:
+    """When the next look is due. `waits`: the last window brought no evidence, so only traffic
+    brings it nearer."""
+    never = _never(policy)
+    if never is not None:
+        return NextLook(None, None, f"none: {never}")
+    evidence = None if waits else state.evidence
+    suffix = "" if evidence is not None else "; waits for traffic"
+    if state.look is not None and not state.look.over:
+        arms = sorted({k for trial in state.look.trials for k in trial.arms})
+        return NextLook(0, None, f"under way: {', '.join(f'K={k}' for k in arms)}{suffix}")
+    windows = max(state.next_look - state.windows, 1)
+    at = evidence.measured_at + windows * evidence.seconds if evidence is not None else None
+    when = f"in {windows} windows with evidence" if windows > 1 else "after the next window"
+    return NextLook(windows, at, when + suffix)
+
+
+def _never(policy: Policy) -> str | None:
+    """Why other K are never looked at, or None."""
+    if policy.mode is TuningMode.OFF:
+        return "spec.tuning.mode is Off"
+    if policy.pinned is not None:
+        return f"spec.tuning.bounds leave K={policy.pinned} only"
+    return None if policy.trial_share else "spec.tuning.trialSharePercent is 0"
+
+
+TEXTS: Mapping[WhyNot, str] = {
+    WhyNot.FIXED: "spec.tuning.mode is Off: the fixed lengths are played",
+    WhyNot.OUT_OF_BOUNDS: "not within spec.tuning.bounds",
+    WhyNot.FAULTY_DRAFT: "the draft is faulty: only tried now and then, for recovery",
+    WhyNot.NOT_MEASURED: "not measured well enough yet: {trials}",
+    WhyNot.IN_DOUBT: "its last time contradicts those before: {trials}",
+    WhyNot.RECOMMENDED: "measured {moved}: advised, spec.tuning.mode is Recommend",
+    WhyNot.TO_BE_CONFIRMED: "measured {moved}: to be confirmed by another window",
+    WhyNot.ANOTHER_IS_FASTER: "measured {moved}: another one is faster still",
+    WhyNot.SLOWER: "measured {moved}",
+    WhyNot.BELOW_MINIMUM_GAIN: "measured {moved}: below the minimum gain",
+    WhyNot.NO_SURE_GAIN: "{moved}: within the error or the hysteresis",
+}
+"""Percentages are of goodput, ± is one standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One bucket and its K against the others; `chosen` is what evidence asks for, if anything."""
+
+    state: State
+    policy: Policy
+    bucket: Bucket
+    chosen: Option | None
+
+    def alternative(self, k: int, option: Option | None, measured_at: float | None) -> Alternative:
+        reason = self._forbidden(k) or self._compared(option)
+        gain = error = None
+        moved = ""
+        if option is not None:
+            gain = math.expm1(option.plain)
+            error = (1.0 + gain) * option.error
+            moved = f"{'faster' if gain > 0 else 'slower'} by {abs(gain):.1%} ± {error:.1%}"
+        trials = "trials pending" if self.policy.trial_share else "the trial share is 0"
+        message = TEXTS[reason].format(moved=moved, trials=trials)
+        return Alternative(k, gain, error, measured_at, reason, message)
+
+    def _forbidden(self, k: int) -> WhyNot | None:
+        """Why K may not be played, whatever it would bring."""
+        if self.policy.mode is TuningMode.OFF:
+            return WhyNot.FIXED
+        if k not in self.policy.arms:
+            return WhyNot.OUT_OF_BOUNDS
+        return WhyNot.FAULTY_DRAFT if self.state.fault is not None and k else None
+
+    def _compared(self, option: Option | None) -> WhyNot:
+        """What measurement says of a K that may be played."""
+        if option is None or not option.measured:
+            return WhyNot.NOT_MEASURED
+        if option.doubted:
+            return WhyNot.IN_DOUBT
+        if best((option,)) is not None:
+            return self._better(option)
+        if option.plain < -option.error:
+            return WhyNot.SLOWER
+        below = option.gain <= 0.0 < option.plain
+        return WhyNot.BELOW_MINIMUM_GAIN if below else WhyNot.NO_SURE_GAIN
+
+    def _better(self, option: Option) -> WhyNot:
+        """Why a K that is surely better is not in force yet."""
+        if option != self.chosen:
+            return WhyNot.ANOTHER_IS_FASTER
+        told = self.policy.mode is TuningMode.RECOMMEND and self.bucket.advised == option.k
+        return WhyNot.RECOMMENDED if told else WhyNot.TO_BE_CONFIRMED

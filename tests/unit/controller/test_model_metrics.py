@@ -1,0 +1,159 @@
+"""The series of each model on the operator's page of metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from speculative_operator.api.conditions import EventReason
+from speculative_operator.api.status import WhyNot
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.fleet import ModelFleet
+from speculative_operator.controller.metrics import Metrics
+from speculative_operator.controller.model_metrics import PREFIX, ModelMetrics
+from speculative_operator.controller.tuner import Tuner
+from speculative_operator.controller.tuner_ports import TuningView
+from speculative_operator.tuning.alternatives import Alternative
+from speculative_operator.tuning.tally import Regret, Tally
+from speculative_operator.tuning.verdict import Evidence
+from tests.support.tuner_world import World, a_model, pass_seconds
+
+MODEL = Reference("SpeculativeModel", "default", "model")
+
+
+async def tuned(seconds: float = 120) -> tuple[World, TuningView]:
+    """What a tuner says after so long under traffic."""
+    world = World()
+    a_model(world)
+    await pass_seconds(world, Tuner(world.ports()), seconds)
+    return world, world.views["model"]
+
+
+def page(view: TuningView, now: float) -> dict[str, float]:
+    """The samples of one model, by name and its own labels."""
+    metrics = Metrics()
+    metrics.registry.register(ModelMetrics(lambda: ((MODEL, view),), lambda: now))
+    return samples(generate_latest(metrics.registry).decode())
+
+
+def samples(text: str) -> dict[str, float]:
+    """Sample name and its label besides the model's, as in `decisions_total FellBack`."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            if sample.name.startswith(f"{PREFIX}_"):
+                assert (labels.pop("namespace"), labels.pop("name")) == ("default", "model")
+                name = sample.name.removeprefix(f"{PREFIX}_")
+                found[" ".join((name, *labels.values()))] = sample.value
+    return found
+
+
+def an_alternative(**fields: Any) -> Alternative:
+    return Alternative(
+        **{
+            "length": 2,
+            "gain": -0.1,
+            "error": 0.02,
+            "measured_at": 5.0,
+            "reason": WhyNot.SLOWER,
+            "message": "",
+            **fields,
+        }
+    )
+
+
+async def test_decisions_switches_evidence_and_regret_are_told() -> None:
+    """K=4 was started with, K=2 is best: waiting for that cost tokens, and so did trying K=0."""
+    world, view = await tuned()
+
+    found = page(view, world.time + 30)
+
+    assert found["decisions_total ProposalLengthChanged"] == found["switches_total"] == 1
+    assert found["proposal_length"] == 2
+    assert found["regret_tokens_total waiting"] > 0
+    assert found["regret_tokens_total exploring"] > 0
+    assert -0.2 < found["best_alternative_gain_ratio"] < 0
+    assert 30 <= found["evidence_age_seconds"] < 60
+    assert view.evidence is not None
+    assert found["goodput_tokens_per_second"] == view.evidence.goodput
+
+
+async def test_regret_at_the_best_length_grows_by_trials_only() -> None:
+    """What is in force cannot be waited for."""
+    world = World()
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 200)
+    before = world.views["model"].tally.regret
+
+    await pass_seconds(world, tuner, 600)
+
+    after = world.views["model"].tally.regret
+    assert after.exploring > before.exploring
+    assert after.waiting - before.waiting < 0.1 * before.waiting
+
+
+def test_what_is_not_known_has_no_series() -> None:
+    """A gain of 0 would say that something was measured."""
+    fleet = ModelFleet()
+    world = World()
+    model = a_model(world)
+    fleet.put(MODEL, model)
+    view = TuningView(
+        key="k",
+        table=((1, 64, 4),),
+        main_length=4,
+        healthy=None,  # type: ignore[arg-type]
+        tuned=None,  # type: ignore[arg-type]
+        alternatives=(an_alternative(reason=WhyNot.NOT_MEASURED, gain=0.3),),
+    )
+
+    found = page(view, 10.0)
+
+    assert set(found) == {
+        "proposal_length",
+        "switches_total",
+        "regret_tokens_total waiting",
+        "regret_tokens_total exploring",
+    }
+
+
+def test_the_best_alternative_is_the_best_that_was_measured() -> None:
+    """A guess is no regret."""
+    view = TuningView(
+        key="k",
+        table=((1, 64, 4),),
+        main_length=4,
+        healthy=None,  # type: ignore[arg-type]
+        tuned=None,  # type: ignore[arg-type]
+        evidence=Evidence(measured_at=4.0, drafts=100),
+        alternatives=(
+            an_alternative(),
+            an_alternative(gain=0.04, reason=WhyNot.BELOW_MINIMUM_GAIN),
+            an_alternative(gain=0.5, reason=WhyNot.OUT_OF_BOUNDS),
+        ),
+        tally=Tally({EventReason.RECOMMENDED: 2}, 0, Regret()),
+    )
+
+    found = page(view, 10.0)
+
+    assert found["best_alternative_gain_ratio"] == 0.04
+    assert found["decisions_total Recommended"] == 2
+
+
+def test_the_series_of_a_model_go_with_it() -> None:
+    """Else a dashboard shows models that nobody runs."""
+    fleet, metrics, world = ModelFleet(), Metrics(), World()
+    model = a_model(world)
+    metrics.watch_models(fleet.told)
+    view = TuningView("k", ((1, 64, 4),), 4, None, None)  # type: ignore[arg-type]
+    fleet.put(MODEL, model)
+    fleet.put_view(model.uid, view)
+    assert samples(generate_latest(metrics.registry).decode())["proposal_length"] == 4
+
+    fleet.put(MODEL, None)
+
+    assert samples(generate_latest(metrics.registry).decode()) == {}
