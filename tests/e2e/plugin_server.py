@@ -87,11 +87,18 @@ class Server:
 
     def row(self, asked: int, phase: str = "decode") -> dict[str, float]:
         """The sums of one K over all batch cells."""
+        columns, rows = self._rows(asked, phase)
+        return {column: sum(row[column] for row in rows) for column in columns[3:]}
+
+    def unread_cells(self, asked: int) -> int:
+        """Batch cells of one K that show no decode step yet. Each may hold back its first few,
+        which then appear together with later ones."""
+        return sum(row["steps"] == 0 for row in self._rows(asked, "decode")[1])
+
+    def _rows(self, asked: int, phase: str) -> tuple[list[str], list[dict[str, float]]]:
         page = self.page()
         rows = [dict(zip(page["columns"], row, strict=True)) for row in page["rows"]]
-        chosen = [row for row in rows if (row["k"], row["phase"]) == (asked, phase)]
-        counted = page["columns"][3:]
-        return {column: sum(row[column] for row in chosen) for column in counted}
+        return page["columns"], [row for row in rows if (row["k"], row["phase"]) == (asked, phase)]
 
     def write(self, data: bytes) -> str:
         """Puts a schedule in place as a ConfigMap does, in one move. Returns its hash."""

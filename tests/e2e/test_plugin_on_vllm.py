@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from live_speculation.ledger import HELD
 from live_speculation.schedule import MAX_BYTES, dense
 from local import vllm_environment
 from tests.e2e.plugin_breaker import DEATH
@@ -29,7 +30,7 @@ from tests.e2e.plugin_server import (
     wait_for,
 )
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.xdist_group("plugin on vLLM"), pytest.mark.timeout(600)]
 
 STEPS = 15
 """Timed steps after which a K is taken to be playing."""
@@ -101,6 +102,7 @@ def test_interleaved_trials_give_a_step_time_for_every_arm(noisy: Server) -> Non
     """One stretch of traffic, five lengths, each with its error."""
     arms = [0, 1, 2, 3]
     before = {length: noisy.row(length) for length in (*arms, CAPACITY)}
+    carried = {length: (HELD - 1) * noisy.unread_cells(length) for length in arms}
     trial = {"batch": [1, 8], "arms": arms, "share": 0.5, "block": 20, "rounds": 3}
     with steady_load(noisy) as load:
         wanted = noisy.play(CAPACITY, [trial])
@@ -120,7 +122,7 @@ def test_interleaved_trials_give_a_step_time_for_every_arm(noisy: Server) -> Non
             f"{row['generated'] / row['seconds']:.0f} tokens/s"
         )
         if length != CAPACITY:
-            assert 12 <= row["steps"] <= 3 * 18
+            assert 12 <= row["steps"] <= 3 * 18 + carried[length]
 
 
 BROKEN_FILES: dict[str, bytes] = {
