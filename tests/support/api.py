@@ -23,6 +23,7 @@ PATHS = {
     "ControllerRevision": "/apis/apps/v1/namespaces/{namespace}/controllerrevisions",
     "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
     "Event": "/api/v1/namespaces/{namespace}/events",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
     "PersistentVolume": "/api/v1/persistentvolumes",

@@ -74,7 +74,8 @@ class Engine:
 def engine(*names: str) -> Iterator[Engine]:
     """An engine that lists `names`."""
     made = Engine(names)
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    serve = made.server.serve_forever
+    thread = threading.Thread(target=serve, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
         yield made

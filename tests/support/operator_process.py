@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,9 +16,13 @@ import yaml
 
 from local.access import ClusterAccess
 from local.paths import CHECKOUT
+from tests.support.api import KubernetesApi, until
 
 ENGINE_IMAGE = "example/engine:1"
 PLUGIN_IMAGE = "example/plugin:1"
+LEASE = "speculative-operator"
+LEADS = '"message": "leading"'
+"""In the log once the Lease is held: until then the process only watches."""
 
 
 def _free_port() -> int:
@@ -48,7 +51,7 @@ class OperatorProcess:
         return f"operator-of-{self.namespace}"
 
     def start(self) -> None:
-        """Returns once it has been answered by the API server."""
+        """Returns once it leads: a test never meets an operator that still waits for its Lease."""
         self.starts += 1
         self.process = subprocess.Popen(
             [
@@ -62,19 +65,22 @@ class OperatorProcess:
                 "SPM_ENGINE_IMAGE": self.engine_image,
                 "SPM_PLUGIN_IMAGE": self.plugin_image,
                 "SPM_LEASE_NAMESPACE": self.namespace,
+                "SPM_LEASE_NAME": LEASE,
                 "SPM_POD_NAME": f"{self.name}-{self.starts}",
             },
             stderr=(self.folder / f"operator-{self.starts}.log").open("wb"),
         )  # fmt: skip
-        self._until_ready()
+        until("the operator leads", self._leads)
 
     def stop(self) -> int:
         """As the kubelet stops it; its exit status."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """As a machine dies."""
-        return self._end(signal.SIGKILL)
+        """As a machine dies, and so long ago that its Lease has run out."""
+        status = self._end(signal.SIGKILL)
+        KubernetesApi(self.access).delete("Lease", self.namespace, LEASE)
+        return status
 
     def log(self) -> str:
         """What the process that was started last has written."""
@@ -94,18 +100,10 @@ class OperatorProcess:
         self.process = None
         return status
 
-    def _until_ready(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            assert self.process is not None
-            assert self.process.poll() is None, f"the operator has ended:\n{self.log()}"
-            try:
-                self.page("/readyz")
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        raise AssertionError(f"the operator is not ready:\n{self.log()}")
+    def _leads(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the operator has ended:\n{self.log()}"
+        return LEADS in self.log()
 
     def _kubeconfig(self) -> Path:
         """The cluster's, with the context under test as the current one."""
