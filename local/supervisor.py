@@ -71,17 +71,23 @@ class Supervisor:
             self._reap()
 
     def _start(self, program: Program) -> None:
-        with (LOGS / f"{program.name}.log").open("ab") as log:
-            child = subprocess.Popen(
-                program.argv,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._running[child.pid] = program
-        print(f"{program.name} started as {child.pid}", flush=True)
+        # Not subprocess.Popen: its bookkeeping reaps ended children of before, and nobody would
+        # start those again.
+        log = str(LOGS / f"{program.name}.log")
+        pid = os.posix_spawn(
+            program.argv[0],
+            program.argv,
+            self._environment,
+            file_actions=(
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ),
+            setsid=True,
+            setsigmask=(),
+        )
+        self._running[pid] = program
+        print(f"{program.name} started as {pid}", flush=True)
 
     def _reap(self) -> None:
         while self._running:
