@@ -11,6 +11,8 @@ PYTHON := .venv/bin/python
 CLUSTER := $(PYTHON) -m local.cluster
 INSIDE := $(CLUSTER) enter --
 PYTEST := $(PYTHON) -m pytest
+# One worker more than the cores that CI has: most of the cluster's tests wait.
+PARALLEL := -n 3 --no-loadscope-reorder
 ARGS ?=
 PROMPT ?= The quick brown fox
 export PATH := $(PATH):/usr/local/go/bin
@@ -100,14 +102,18 @@ lint: setup ## Style, types, import rules, Dockerfiles, chart and rendered manif
 
 .PHONY: test-unit
 test-unit: setup ## The tests that need no cluster.
-	$(PYTEST) tests/unit $(ARGS)
+	$(PYTEST) tests/unit $(PARALLEL) $(ARGS)
 
 .PHONY: test
 test: setup lint ## All checks, set-up included; a cluster that was not up before is taken down again.
 	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
-	$(PYTHON) -m local.images; \
-	$(INSIDE) $(PYTEST) tests/unit tests/cluster tests/e2e -m "not long" --durations=15 $(ARGS)
+	$(PYTHON) -m local.install; \
+	$(INSIDE) $(PYTEST) tests/cluster tests/local_cluster -m "not long" \
+		$(PARALLEL) --durations=15 $(ARGS); \
+	$(INSIDE) $(PYTEST) tests/e2e tests/unit -m "not long and not alone" \
+		$(PARALLEL) --durations=15 $(ARGS); \
+	$(INSIDE) $(PYTEST) tests/e2e -m "not long and alone" --durations=15 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need a Kubernetes."""
+"""Fixtures of the tests that need a Kubernetes, and which tests may run side by side."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from local.access import ClusterAccess, ClusterAccessError, cluster_access
 from local.machine import NotRunningError
@@ -13,6 +15,26 @@ from tests.support.kubectl import Kubectl
 
 RUN_LABEL = "speculation.dev/test-run"
 """On every object that a test run makes outside a namespace of its own, and on those namespaces."""
+
+
+ONE_AFTER_THE_OTHER = frozenset(
+    f"tests/e2e/test_{name}.py"
+    for name in ("at_rest", "chart_on_node", "rollouts_on_node", "simulated_engines")
+)
+"""They restart or replace the installed operator, or change how many GPUs there are."""
+
+
+class _ByFile(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
+    """A file to a worker; files that would disturb each other to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "one after the other" if file in ONE_AFTER_THE_OTHER else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Of `pytest -n`."""
+    return _ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

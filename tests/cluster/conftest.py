@@ -3,10 +3,11 @@ looks at one namespace only."""
 
 from __future__ import annotations
 
+import fcntl
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import yaml
@@ -80,18 +81,30 @@ def kind(kubectl: Kubectl, run: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def nobody_else(cluster: ClusterAccess, api: KubernetesApi, kind: None) -> Iterator[None]:
-    """No installed operator acts on the models of these tests."""
+    """No installed operator acts on the models of these tests, whichever worker runs them."""
     where = ("Deployment", install.NAMESPACE, install.RELEASE)
-    installed = api.get(*where)
-    if installed is None:
+    if api.get(*where) is None:
         yield
         return
     if not cluster.is_local:
         pytest.skip("an operator is installed that would act on the same models")
-    api.merge(*where, {"spec": {"replicas": 0}})
-    until("the operator rests", lambda: not api.all("Pod", install.NAMESPACE) or None)
-    yield
-    api.merge(*where, {"spec": {"replicas": installed["spec"]["replicas"]}})
+    with cluster.kubeconfig.open() as shared:
+        if _alone(shared):
+            api.merge(*where, {"spec": {"replicas": 0}})
+            until("the operator rests", lambda: not api.all("Pod", install.NAMESPACE))
+        fcntl.flock(shared, fcntl.LOCK_SH)  # waits while the first worker prepares
+        yield
+        if _alone(shared):
+            api.merge(*where, {"spec": {"replicas": 1}})
+
+
+def _alone(shared: IO[str]) -> bool:
+    """Whether no other worker has the file, which then is ours until we share it."""
+    try:
+        fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import urllib.request
 import uuid
 from collections.abc import Iterator
 
@@ -35,12 +37,25 @@ class Operator:
         )
 
     def kill(self) -> None:
-        """Deletes its pod without grace, and waits until another one is ready."""
-        before = {pod["metadata"]["uid"] for pod in self.pods()}
-        for pod in self.pods():
-            path = self._api.path("Pod", install.NAMESPACE, pod["metadata"]["name"])
-            self._api.call("DELETE", path, {"gracePeriodSeconds": 0})
+        """Deletes its pod without grace, and waits until another one is ready.
+
+        That one leads only once the Lease of the killed one has run out.
+        """
+        before = self._end({"gracePeriodSeconds": 0})
         until("another operator is ready", lambda: self._ready_besides(before), timeout=120)
+
+    def restart(self) -> None:
+        """Deletes its pod, which gives its Lease back, and waits until another one leads."""
+        before = self._end()
+        until("another operator leads", lambda: self._leading_besides(before), timeout=120)
+
+    def passes(self) -> float:
+        """How often it has looked at a model since it started, by its own metrics."""
+        (address,) = {pod["status"]["podIP"] for pod in self.pods() if _is_ready(pod)}
+        with urllib.request.urlopen(f"http://{address}:8080/metrics", timeout=10) as answer:
+            page = answer.read().decode()
+        name = "speculative_operator_reconcile_seconds_count"
+        return sum(map(float, re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE)))
 
     def scale(self, replicas: int) -> None:
         """Sets the number of its pods and waits until it is so."""
@@ -52,13 +67,29 @@ class Operator:
         else:
             until("the operator is gone", lambda: not self.pods(), timeout=120)
 
+    def _end(self, options: Manifest | None = None) -> set[str]:
+        """Deletes its pods; their UIDs."""
+        ended = self.pods()
+        for pod in ended:
+            path = self._api.path("Pod", install.NAMESPACE, pod["metadata"]["name"])
+            self._api.call("DELETE", path, options)
+        return {pod["metadata"]["uid"] for pod in ended}
+
     def _ready_besides(self, others: set[str]) -> bool:
-        return any(
-            status["type"] == "Ready" and status["status"] == "True"
-            for pod in self.pods()
-            if pod["metadata"]["uid"] not in others
-            for status in pod.get("status", {}).get("conditions", [])
-        )
+        return any(_is_ready(pod) for pod in self.pods() if pod["metadata"]["uid"] not in others)
+
+    def _leading_besides(self, others: set[str]) -> bool:
+        lease = self._api.get("Lease", install.NAMESPACE, DEPLOYMENT)
+        return lease is not None and lease["spec"].get("holderIdentity") in {
+            pod["metadata"]["name"] for pod in self.pods() if pod["metadata"]["uid"] not in others
+        }
+
+
+def _is_ready(pod: Manifest) -> bool:
+    return any(
+        status["type"] == "Ready" and status["status"] == "True"
+        for status in pod.get("status", {}).get("conditions", [])
+    )
 
 
 @pytest.fixture(scope="session")

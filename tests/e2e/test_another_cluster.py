@@ -69,8 +69,8 @@ def test_what_would_break_that_cluster_is_skipped(theirs: SecondCluster) -> None
 
     said = run(
         theirs,
-        "tests/cluster/test_chart_on_cluster.py",
-        "tests/e2e/test_local_node.py",
+        "tests/e2e/test_chart_on_node.py",
+        "tests/local_cluster/test_local_node.py",
         "tests/e2e/test_at_rest.py",
     )
 

@@ -30,7 +30,7 @@ from tests.e2e.plugin_server import (
     wait_for,
 )
 
-pytestmark = [pytest.mark.xdist_group("plugin on vLLM"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 STEPS = 15
 """Timed steps after which a K is taken to be playing."""

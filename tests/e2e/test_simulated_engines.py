@@ -106,13 +106,11 @@ def test_pages_that_cannot_be_trusted_change_nothing_and_are_named(
 def test_counters_that_start_at_zero_again_are_no_evidence(simulated: Served) -> None:
     """An engine core that was replaced would else read as negative drafts."""
     with traffic(simulated.url(), simulated.name, CLIENTS):
-        before = simulated.wait("it speculates", _mode("Speculative"), timeout=60)
-        measured = before["status"]["evidence"]["measuredAt"]
+        simulated.wait("it speculates", _mode("Speculative"), timeout=60)
         simulated.world(page="reset")
-        found = simulated.wait(
-            "evidence after the reset",
-            lambda found: found["status"]["evidence"]["measuredAt"] > measured,
-            timeout=120,
+        reset_at = _now()
+        found = simulated.wait_measured(
+            "evidence after the reset", lambda evidence: evidence.get("measuredAt", "") > reset_at
         )
 
     assert found["status"]["mode"] == "Speculative"
@@ -128,12 +126,11 @@ def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_le
         pod, before = simulated.pod(), simulated.status()
         table = json.loads(simulated.schedule())["table"]
         operator.kill()
-        killed_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        killed_at = _now()
         taken_up = json.loads(simulated.schedule())["table"]
-        after = simulated.wait(
+        after = simulated.wait_measured(
             "the new operator has measured",
-            lambda found: found["status"]["evidence"]["measuredAt"] > killed_at,
-            timeout=120,
+            lambda evidence: evidence.get("measuredAt", "") > killed_at,
         )
 
     now = simulated.pod()
@@ -192,6 +189,21 @@ def test_a_model_deleted_while_the_operator_is_down_is_gone(
         )
     finally:
         operator.scale(1)
+
+
+def _length(found: Manifest) -> int | None:
+    """K at the load of these tests in the schedule of the status, written with each decision."""
+    rows = found["status"].get("schedule", [])
+    return next((row["proposalLength"] for row in rows if _plays(row, CLIENTS)), None)
+
+
+def _plays(row: Manifest, batch: int) -> bool:
+    return bool(row["minBatch"] <= batch <= row["maxBatch"])
+
+
+def _now() -> str:
+    """As status writes a time."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _mode(wanted: str) -> Callable[[Manifest], bool]:

@@ -16,12 +16,13 @@ from local.paths import CHECKOUT
 from speculative_operator.tuning.memory import from_data
 from speculative_operator.tuning.window import LEAST_DRAFTS
 from tests.e2e.conftest import Operator
-from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.goodput import goodput, page
+from tests.support.models import QUICK_PROBES
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
-pytestmark = pytest.mark.timeout(420)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(420)]
 
 Holds = Callable[[Manifest], bool]
 
@@ -108,8 +109,7 @@ def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
     tiny: Served,
 ) -> None:
     """Acceptance 0 is pure cost; status and an Event say why speculation is off."""
-    tiny.change({"speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/draft-diff"}}})
-    tiny.wait_ready()
+    _change_draft(tiny, "draft-diff")
 
     with traffic(tiny.url(), tiny.name, CLIENTS) as report:
         found = tiny.wait(
@@ -128,11 +128,12 @@ def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
 
 def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     """The user mends the draft; the new engine starts from its initial K and stays above 0."""
-    tiny.change({"speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/draft-same"}}})
-    tiny.wait_ready()
+    _change_draft(tiny, "draft-same")
 
     with traffic(tiny.url(), tiny.name, CLIENTS) as report:
-        found = tiny.wait("acceptance is near 1", _accepted_above(0.9), timeout=120)
+        found = tiny.wait_measured(
+            "acceptance is near 1", lambda evidence: float(evidence.get("acceptance", 0)) > 0.9
+        )
 
     assert found["status"]["mode"] == "Speculative"
     assert found["status"]["proposalLength"] > 0
@@ -144,12 +145,26 @@ def _local_example() -> Manifest:
     return example
 
 
+def _change_draft(model: Served, draft: str) -> None:
+    """Another draft, in a new pod: it starts beside the old one, and serves once this returns."""
+    old = model.pod()["metadata"]["uid"]
+    model.change(
+        {
+            "speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/{draft}"}},
+            "runtime": {"podTemplate": QUICK_PROBES},
+            "rollout": {"strategy": "Surge"},
+        }
+    )
+
+    def replaced() -> bool:
+        pods = [pod["metadata"]["uid"] for pod in model.pods()]
+        return len(pods) == 1 and pods != [old] and is_true(model.resource(), "Ready")
+
+    until("the new pod serves and the old one is told to end", replaced, timeout=240)
+
+
 def _length_in(wanted: set[int]) -> Holds:
     return lambda found: found.get("status", {}).get("proposalLength") in wanted
-
-
-def _accepted_above(least: float) -> Holds:
-    return lambda found: float(found["status"].get("evidence", {}).get("acceptance", 0)) > least
 
 
 def _lengths_during(model: Served, *, windows: int) -> set[int]:

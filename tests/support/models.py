@@ -10,6 +10,19 @@ from tests.support.api import Manifest
 QUICK_WINDOWS = {"drafts": 50, "minSeconds": 1, "maxSeconds": 5}
 """For simulated engines, whose pages have no noise of a busy machine."""
 
+QUICK_PROBES = {
+    "spec": {
+        "containers": [
+            {
+                "name": "engine",
+                "startupProbe": {"periodSeconds": 1, "failureThreshold": 300},
+                "readinessProbe": {"periodSeconds": 1},
+            }
+        ]
+    }
+}
+"""Laid over the pods of tests, which wait for each of them to be ready."""
+
 
 def _resource(name: str, spec: dict[str, Any]) -> Manifest:
     return {
@@ -40,6 +53,7 @@ def simulated_model(
             "env": [{"name": "SIMULATED_WORKLOAD", "value": workload}],
             "sharedMemory": "64Mi",
             "drainSeconds": 2,
+            "podTemplate": QUICK_PROBES,
         },
     }
     for section, value in sections.items():

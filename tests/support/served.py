@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import urllib.request
 from collections.abc import Callable
@@ -58,6 +59,25 @@ class Served:
             ),
             timeout,
         )
+
+    def wait_measured(self, what: str, holds: Callable[[dict[str, Any]], bool]) -> Manifest:
+        """The resource once its evidence is so.
+
+        Numbers alone are written once a minute, but with every answer to an edit: so the spec is
+        edited, where it means nothing to engine and tuner, until they are so.
+        """
+        looks = itertools.count()
+
+        def look(found: Manifest) -> bool:
+            status = found.get("status", {})
+            if status.get("observedGeneration") != found["metadata"]["generation"]:
+                return False
+            if holds(status.get("evidence", {})):
+                return True
+            self.change({"service": {"annotations": {"look": str(next(looks))}}})
+            return False
+
+        return self.wait(what, look, timeout=120)
 
     def change(self, change: dict[str, Any]) -> None:
         """Merges into the spec, as the user."""

@@ -222,6 +222,7 @@ def test_the_node_has_the_labels_of_amds_node_labeller(cluster: Cluster) -> None
     assert labels["beta.amd.com/gpu.device-id.74a1"] == "8"
 
 
+@pytest.mark.long  # the local example's pod shows the same, see tests/e2e
 def test_the_real_vllm_becomes_healthy_in_a_restricted_pod(cluster: Cluster) -> None:
     """The image stands in for AMD's: same entry point, real engine, nothing writable but /tmp."""
     argv = [

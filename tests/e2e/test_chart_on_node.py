@@ -6,6 +6,7 @@ import json
 import shutil
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,19 @@ from local import audit, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
 from speculative_operator.api.names import LABEL_MODEL_UID
+from tests.conftest import RUN_LABEL
 from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
 from tests.support.kubectl import Kubectl
+from tests.support.models import QUICK_PROBES
 
 EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
 MODELS = "speculativemodels.speculation.dev"
-pytestmark = pytest.mark.timeout(600)  # seconds; some install the chart three times
+pytestmark = pytest.mark.timeout(600)  # seconds: the first one waits for two installs
 READY_LIMIT = 120.0
 FORBIDDEN = 403
 OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def release(cluster: ClusterAccess) -> Iterator[None]:
-    """The operator of this checkout, installed by its chart before and after these tests."""
-    if not cluster.is_local:
-        pytest.skip("replaces the operator of the whole cluster")
-    install.install()
-    yield
-    install.install()
 
 
 def may(kubectl: Kubectl, account: str, namespace: str, *what: str) -> bool:
@@ -50,7 +43,9 @@ def upgrade(kubectl: Kubectl, release: Sequence[str], chart: Path, values: Any) 
     """Brings `release` (its name and where it is) to `chart`; returns once it is ready."""
     answer = helm(
         "upgrade", *release, str(chart), *on(kubectl.access),
-        "--install", "--wait", "--timeout=180s", values=values,
+        "--install", "--wait", "--timeout=180s",
+        "--force-conflicts",  # other tests scale the operator, which makes its replicas theirs
+        values=values,
     )  # fmt: skip
     assert answer.done, answer.complaint
 
@@ -86,9 +81,13 @@ class LiveModel:
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
         self._kubectl = kubectl
+        self.namespace = namespace
         self._where = f"--namespace={namespace}"
         model = yaml.safe_load(EXAMPLE.read_text())
-        model["spec"]["runtime"]["image"] = images.reference("simulated-engine")
+        model["spec"]["runtime"] |= {
+            "image": images.reference("simulated-engine"),
+            "podTemplate": QUICK_PROBES,
+        }
         self._name = model["metadata"]["name"]
         kubectl("apply", self._where, "--filename=-", objects=(model,))
         wait_for("the model to be Ready", self.is_ready, limit=READY_LIMIT)
@@ -148,7 +147,58 @@ def assert_never_refused(namespace: str, account: str, since: datetime) -> None:
     assert not [request for request in asked if request.code == FORBIDDEN]
 
 
-def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl) -> None:
+@dataclass(frozen=True)
+class Upgraded:
+    """A model that was made under the older chart, and the moment before that was installed."""
+
+    since: datetime
+    model: LiveModel
+    spec: Mapping[str, Any]
+    """What the API server kept of its spec under the older chart."""
+    containers: tuple[tuple[str, str], ...]
+
+
+@pytest.fixture(scope="module")
+def upgraded(
+    cluster: ClusterAccess, kubectl: Kubectl, run: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Upgraded]:
+    """The operator of this checkout, upgraded from an older chart beside a live model."""
+    if not cluster.is_local:
+        pytest.skip("replaces the operator of the whole cluster")
+    images.load(tuple(images.build().values()))
+    since = datetime.now(UTC)
+    namespace = f"chart-{run}"
+    labels = {RUN_LABEL: run}
+    upgrade(kubectl, OURS, older_chart(tmp_path_factory.mktemp("chart")), own_values())
+    kubectl(
+        "create", "-f", "-",
+        objects=(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": namespace, "labels": labels},
+            },
+        ),
+    )  # fmt: skip
+    model = LiveModel(kubectl, namespace)
+    spec, containers = model.read()["spec"], model.containers()
+    upgrade(kubectl, OURS, CHART, own_values())
+    yield Upgraded(since, model, spec, containers)
+    kubectl("delete", "namespace", namespace, "--wait=false")
+    install.install()
+
+
+def test_an_upgrade_renews_the_crd_and_leaves_a_live_model_alone(upgraded: Upgraded) -> None:
+    """Helm never upgrades what lies in a chart's crds/ folder; ours is a template."""
+    upgraded.model.patch({"tuning": {NEW_FIELD: 5}})
+    upgraded.model.wait_until_settled()
+
+    assert NEW_FIELD not in upgraded.spec["tuning"]
+    assert upgraded.model.read()["spec"]["tuning"][NEW_FIELD] == 5
+    assert upgraded.model.containers() == upgraded.containers
+
+
+def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl, upgraded: Upgraded) -> None:
     """The API server itself is asked, since roles of other charts add up with ours."""
     account = f"{RELEASE_NAMESPACE}:{RELEASE}"
 
@@ -163,18 +213,46 @@ def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl) -> None:
     assert not may(kubectl, account, RELEASE_NAMESPACE, "update", "leases/another")
 
 
-def test_the_operator_is_never_refused_what_it_asks_for(kubectl: Kubectl, namespace: str) -> None:
-    """A right that is missing shows only once it is needed, and then in somebody's cluster."""
-    since = datetime.now(UTC)
-    model = LiveModel(kubectl, namespace)
+def test_the_operator_answers_its_own_metrics(kubectl: Kubectl, upgraded: Upgraded) -> None:
+    """Behind the Service that the chart makes, where Prometheus looks."""
+    service = json.loads(
+        kubectl("get", "service", RELEASE, f"--namespace={RELEASE_NAMESPACE}", "--output=json")
+    )
+    address, port = service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]
+
+    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
+        assert b"# TYPE" in answer.read()
+
+
+def test_an_uninstall_keeps_the_crd_and_all_that_serves(
+    kubectl: Kubectl, upgraded: Upgraded
+) -> None:
+    """Taking the operator away must not take the models' traffic away."""
+    uninstall(kubectl, OURS)
+    kept = kubectl.attempt("get", "crd", MODELS)
+    upgrade(kubectl, OURS, CHART, own_values())
+    wait_for("the model to be Ready", upgraded.model.is_ready, limit=READY_LIMIT)
+
+    assert kept.done, kept.complaint
+    assert upgraded.model.containers() == upgraded.containers
+
+
+def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:
+    """A right that is missing shows only once it is needed, and then in somebody's cluster.
+
+    By now it has made a model, found it again twice, and here it rolls, scales and deletes it.
+    """
+    model = upgraded.model
     model.patch({"replicas": 2, "runtime": {"env": [{"name": "ANY", "value": "other"}]}})
     model.wait_until_settled()
     model.delete()
 
-    assert_never_refused(namespace, f"{RELEASE_NAMESPACE}:{RELEASE}", since)
+    assert_never_refused(model.namespace, f"{RELEASE_NAMESPACE}:{RELEASE}", upgraded.since)
 
 
-def test_an_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, namespace: str) -> None:
+def test_an_operator_can_be_limited_to_a_namespace(
+    kubectl: Kubectl, namespace: str, upgraded: Upgraded
+) -> None:
     """It serves a model with Roles alone, and has no right elsewhere."""
     narrow = ("narrow", f"--namespace={namespace}")
     account = f"{namespace}:narrow-speculative-operator"
@@ -192,46 +270,3 @@ def test_an_operator_can_be_limited_to_a_namespace(kubectl: Kubectl, namespace: 
     assert not may(kubectl, account, "default", "watch", MODELS)
     assert_never_refused(namespace, account, since)
     uninstall(kubectl, narrow)
-    install.install()
-
-
-def test_the_operator_answers_its_own_metrics(kubectl: Kubectl) -> None:
-    """Behind the Service that the chart makes, where Prometheus looks."""
-    service = json.loads(
-        kubectl("get", "service", RELEASE, f"--namespace={RELEASE_NAMESPACE}", "--output=json")
-    )
-    address, port = service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]
-
-    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
-        assert b"# TYPE" in answer.read()
-
-
-def test_an_upgrade_renews_the_crd_and_leaves_a_live_model_alone(
-    kubectl: Kubectl, namespace: str, tmp_path: Path
-) -> None:
-    """Helm never upgrades what lies in a chart's crds/ folder; ours is a template."""
-    upgrade(kubectl, OURS, older_chart(tmp_path), own_values())
-    model = LiveModel(kubectl, namespace)
-    older, before = model.read(), model.containers()
-
-    upgrade(kubectl, OURS, CHART, own_values())
-    model.patch({"tuning": {NEW_FIELD: 5}})
-    model.wait_until_settled()
-
-    assert NEW_FIELD not in older["spec"]["tuning"]
-    assert model.read()["spec"]["tuning"][NEW_FIELD] == 5
-    assert model.containers() == before
-
-
-def test_an_uninstall_keeps_the_crd_and_all_that_serves(kubectl: Kubectl, namespace: str) -> None:
-    """Taking the operator away must not take the models' traffic away."""
-    model = LiveModel(kubectl, namespace)
-    before = model.containers()
-
-    uninstall(kubectl, OURS)
-    kept = kubectl.attempt("get", "crd", MODELS)
-    install.install()
-    wait_for("the model to be Ready", model.is_ready, limit=READY_LIMIT)
-
-    assert kept.done, kept.complaint
-    assert model.containers() == before
