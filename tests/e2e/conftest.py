@@ -47,12 +47,17 @@ class Operator:
     def restart(self) -> None:
         """Deletes its pod, which gives its Lease back, and waits until another one leads."""
         before = self._end()
-        until("another operator leads", lambda: self._leading_besides(before), timeout=120)
+        until(
+            "another operator leads",
+            lambda: any(pod["metadata"]["uid"] not in before for pod in self._leading()),
+            timeout=120,
+        )
 
     def passes(self) -> float:
         """How often it has looked at a model since it started, by its own metrics."""
-        (address,) = {pod["status"]["podIP"] for pod in self.pods() if _is_ready(pod)}
-        with urllib.request.urlopen(f"http://{address}:8080/metrics", timeout=10) as answer:
+        (leader,) = self._leading()
+        url = f"http://{leader['status']['podIP']}:8080/metrics"
+        with urllib.request.urlopen(url, timeout=10) as answer:
             page = answer.read().decode()
         name = "speculative_operator_reconcile_seconds_count"
         return sum(map(float, re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE)))
@@ -78,11 +83,11 @@ class Operator:
     def _ready_besides(self, others: set[str]) -> bool:
         return any(_is_ready(pod) for pod in self.pods() if pod["metadata"]["uid"] not in others)
 
-    def _leading_besides(self, others: set[str]) -> bool:
-        lease = self._api.get("Lease", install.NAMESPACE, DEPLOYMENT)
-        return lease is not None and lease["spec"].get("holderIdentity") in {
-            pod["metadata"]["name"] for pod in self.pods() if pod["metadata"]["uid"] not in others
-        }
+    def _leading(self) -> list[Manifest]:
+        """The pod that holds the Lease, if there is one."""
+        lease = self._api.get("Lease", install.NAMESPACE, DEPLOYMENT) or {"spec": {}}
+        holder = lease["spec"].get("holderIdentity")
+        return [pod for pod in self.pods() if pod["metadata"]["name"] == holder]
 
 
 def _is_ready(pod: Manifest) -> bool:
