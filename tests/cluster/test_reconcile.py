@@ -235,11 +235,12 @@ def test_a_model_scaled_to_zero_says_so(qwen: Place) -> None:
 def test_a_model_deleted_while_no_operator_runs_is_gone(
     qwen: Place, operator: OperatorProcess
 ) -> None:
-    """Owner references do it: a finalizer would hang for ever."""
+    """Owner references do it: a finalizer would hang for ever. The next operator leads once the
+    Lease of the dead one has run out, which `start` waits for."""
     qwen.create()
     qwen.wait("Accepted", "True")
     deployment = qwen.child("Deployment")["metadata"]["name"]
-    operator.kill()
+    operator.kill(long_ago=False)
 
     qwen.api.delete(MODEL, qwen.namespace, qwen.name)
 

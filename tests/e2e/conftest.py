@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import urllib.request
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
-from local import install, kubectl, machine
+from local import binaries, install, kubectl, machine
 from local.access import ClusterAccess
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, Manifest, until
@@ -37,16 +38,20 @@ class Operator:
         )
 
     def kill(self) -> None:
-        """Deletes its pod without grace, and waits until another one is ready.
-
-        That one leads only once the Lease of the killed one has run out.
-        """
-        before = self._end({"gracePeriodSeconds": 0})
-        until("another operator is ready", lambda: self._ready_besides(before), timeout=120)
+        """Kills its process, and waits until its pod has another one that is ready."""
+        (pod,) = self.pods()
+        (killed,) = pod["status"]["containerStatuses"]
+        containerd = (str(binaries.folder() / "ctr"), "--namespace=k8s.io")
+        task = killed["containerID"].removeprefix("containerd://")
+        command = (*containerd, "tasks", "kill", "--signal=SIGKILL", task)
+        subprocess.run(machine.require().inside(*command), check=True)
+        until("another process is ready", lambda: self._ready_after(killed), timeout=120)
 
     def restart(self) -> None:
         """Deletes its pod, which gives its Lease back, and waits until another one leads."""
-        before = self._end()
+        before = {pod["metadata"]["uid"] for pod in self.pods()}
+        for pod in self.pods():
+            self._api.delete("Pod", install.NAMESPACE, pod["metadata"]["name"])
         until(
             "another operator leads",
             lambda: any(pod["metadata"]["uid"] not in before for pod in self._leading()),
@@ -68,20 +73,16 @@ class Operator:
             "Deployment", install.NAMESPACE, DEPLOYMENT, {"spec": {"replicas": replicas}}
         )
         if replicas:
-            until("the operator is ready", lambda: self._ready_besides(set()), timeout=120)
+            until("the operator is ready", lambda: any(map(_is_ready, self.pods())), timeout=120)
         else:
             until("the operator is gone", lambda: not self.pods(), timeout=120)
 
-    def _end(self, options: Manifest | None = None) -> set[str]:
-        """Deletes its pods; their UIDs."""
-        ended = self.pods()
-        for pod in ended:
-            path = self._api.path("Pod", install.NAMESPACE, pod["metadata"]["name"])
-            self._api.call("DELETE", path, options)
-        return {pod["metadata"]["uid"] for pod in ended}
-
-    def _ready_besides(self, others: set[str]) -> bool:
-        return any(_is_ready(pod) for pod in self.pods() if pod["metadata"]["uid"] not in others)
+    def _ready_after(self, container: Manifest) -> bool:
+        return any(
+            found["ready"] and found["restartCount"] > container["restartCount"]
+            for pod in self.pods()
+            for found in pod["status"]["containerStatuses"]
+        )
 
     def _leading(self) -> list[Manifest]:
         """The pod that holds the Lease, if there is one."""

@@ -76,10 +76,11 @@ class OperatorProcess:
         """As the kubelet stops it; its exit status."""
         return self._end(signal.SIGTERM)
 
-    def kill(self) -> int:
-        """As a machine dies, and so long ago that its Lease has run out."""
+    def kill(self, *, long_ago: bool = True) -> int:
+        """As a machine dies; long ago, its Lease has run out, else the next one waits for that."""
         status = self._end(signal.SIGKILL)
-        KubernetesApi(self.access).delete("Lease", self.namespace, LEASE)
+        if long_ago:
+            KubernetesApi(self.access).delete("Lease", self.namespace, LEASE)
         return status
 
     def log(self) -> str:
