@@ -121,3 +121,12 @@ test-long: setup ## The tests that take longer than CI has.
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \
 	$(INSIDE) $(PYTEST) tests -m long --durations=15 $(ARGS)
+
+## Benchmarks
+
+.PHONY: benchmark
+benchmark: setup ## What the operator costs beside a bare client: latency, CPU, requests, memory.
+	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
+	$(CLUSTER) up; \
+	$(PYTHON) -m local.images vllm-plugin simulated-engine; \
+	$(INSIDE) $(PYTHON) -m benchmarks.operator $(ARGS)

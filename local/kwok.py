@@ -23,6 +23,10 @@ ADDRESSES = "10.99.0.0/16"
 """Of the pods. All are made local: whoever listens on them stands in for what pods serve."""
 
 
+LEASE_SECONDS = 40
+"""As a kubelet's. Without a Lease a node, and with it its pods, would be unready after a minute."""
+
+
 def _node(number: int, gpus: int) -> dict[str, object]:
     room = {"cpu": "64", "memory": "1Ti", "pods": str(PODS), "amd.com/gpu": str(gpus)}
     return {
@@ -53,6 +57,7 @@ def simulated_nodes(count: int, gpus: int = GPUS) -> Iterator[None]:
                 "--manage-all-nodes=false",
                 f"--manage-nodes-with-annotation-selector={ANNOTATION}=fake",
                 f"--cidr={ADDRESSES}",
+                f"--node-lease-duration-seconds={LEASE_SECONDS}",
                 f"--config={STAGES}",
             ),
             stdin=subprocess.DEVNULL,
