@@ -92,8 +92,11 @@ async def until_complete(
         while waited < PATIENCE_SECONDS and still_unseen(cache, unseen):
             await sleep(POLL_SECONDS)
             waited += POLL_SECONDS
-        if not still_unseen(cache, unseen):
+        late = still_unseen(cache, unseen)
+        if not late:
+            logger.info("the watched copies are complete")
             return
+        logger.info("the watch has not told of %d objects yet, as of %s", len(late), late[0][0])
 
 
 def still_unseen(

@@ -70,13 +70,18 @@ class Cache:
         self._deleted: deque[str] = deque(maxlen=REMEMBERED_DELETIONS)
 
     def put(self, manifest: Mapping[str, Any]) -> bool:
-        """Takes a newer copy in; False when it says nothing new that is read here."""
-        copy = trimmed_copy(manifest)
-        before = self._copies.get(copy.reference)
-        if before is not None and before.uid == copy.uid and before.version >= copy.version:
+        """Takes a newer copy in; False when it says nothing new that is read here.
+
+        Versions of one kind are comparable, also between objects of one name: a late event of a
+        deleted one must not replace the copy of its successor.
+        """
+        reference, metadata = reference_of(manifest), manifest["metadata"]
+        before = self._copies.get(reference)
+        if before is not None and before.version >= int(metadata["resourceVersion"]):
             return False
-        if copy.uid in self._deleted:
+        if metadata["uid"] in self._deleted:
             return False  # the answer to a write came after the watch told of the deletion
+        copy = trimmed_copy(manifest)
         if before is not None:
             self._unlink(before)
         self._link(copy)

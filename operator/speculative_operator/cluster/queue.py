@@ -1,8 +1,8 @@
 """The work queue: keys of resources that somebody should look at, never what happened to them.
 
 The contract (its tests say it a sentence each): a key waits once however often it is added; no two
-workers hold one key; a key added while it is worked on is worked on once more; every pass decides
-anew when the next one is due; a fault backs the key off exponentially, and only a pass that did not
+workers hold one key; a key added while it is worked on is worked on once more; events shortly after
+a pass are looked at together; every pass decides anew when the next one is due; a fault backs the key off exponentially, and only a pass that did not
 fail resets that; a wait is not a fault.
 
 `Backlog` is the bookkeeping, pure, with the time passed in. `WorkQueue` runs it on an event loop.
@@ -38,6 +38,10 @@ Outcome = Done | BackOff
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 120.0
 
+REST: Final = 0.2
+"""Seconds from the end of a pass before an event leads to another one of the same key. What a pass
+starts (a Deployment, its pods) comes back in many events; a key at rest is looked at at once."""
+
 
 @dataclass
 class Backlog(Generic[Key]):
@@ -48,14 +52,15 @@ class Backlog(Generic[Key]):
     _due: dict[Key, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, Key]] = field(default_factory=list)
     _faults: dict[Key, int] = field(default_factory=dict)
+    _resting: dict[Key, float] = field(default_factory=dict)  # until when, the earliest first
     _count: int = 0
 
     def add(self, key: Key) -> None:
-        """The key should be looked at now."""
-        if key in self._working:
-            self._working[key] = True
+        """The key should be looked at now, or when it has rested from its last pass."""
+        if key in self._resting:
+            self.add_later(key, self._resting[key])
         else:
-            self._ready[key] = None
+            self._make_ready(key)
 
     def add_later(self, key: Key, due: float) -> None:
         """The key should be looked at at `due`, or earlier if that was asked for before."""
@@ -71,12 +76,14 @@ class Backlog(Generic[Key]):
         if key is not None:
             del self._ready[key]
             self._due.pop(key, None)
+            self._resting.pop(key, None)
             self._working[key] = False
         return key
 
     def finish(self, key: Key, outcome: Outcome, now: float) -> None:
         """The work on a taken key has ended."""
         added_meanwhile = self._working.pop(key)
+        self._resting[key] = now + REST
         match outcome:
             case Done(again_in=seconds):
                 self._faults.pop(key, None)
@@ -101,10 +108,18 @@ class Backlog(Generic[Key]):
         return len(self._ready)
 
     def _ripen(self, now: float) -> None:
+        while self._resting and (first := next(iter(self._resting.items())))[1] <= now:
+            del self._resting[first[0]]
         while (due := self.next_due()) is not None and due <= now:
             key = heapq.heappop(self._heap)[2]
             del self._due[key]
-            self.add(key)
+            self._make_ready(key)
+
+    def _make_ready(self, key: Key) -> None:
+        if key in self._working:
+            self._working[key] = True
+        else:
+            self._ready[key] = None
 
 
 class WorkQueue(Generic[Key]):

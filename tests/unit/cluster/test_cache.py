@@ -78,6 +78,16 @@ def test_the_deletion_of_an_earlier_object_leaves_its_successor(cache: Cache) ->
     assert cache.get(Reference("Service", "prod", "qwen")) is not None
 
 
+def test_a_late_event_of_an_earlier_object_leaves_its_successor(cache: Cache) -> None:
+    """Its deletion, which comes next, would else take the only copy of the name away."""
+    cache.put(child(version=6, uid="c2"))
+
+    assert cache.put(child(version=5, uid="c1")) is False
+    found = cache.get(Reference("Service", "prod", "qwen"))
+    assert found is not None
+    assert found.uid == "c2"
+
+
 def test_an_answer_that_comes_after_the_deletion_is_dropped(cache: Cache) -> None:
     """Else a copy would stand for an object that is gone."""
     cache.put(child(version=5))

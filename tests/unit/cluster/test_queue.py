@@ -10,6 +10,7 @@ import pytest
 from speculative_operator.cluster.queue import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
+    REST,
     Backlog,
     BackOff,
     Done,
@@ -58,7 +59,30 @@ def test_a_key_added_while_it_is_worked_on_is_worked_on_once_more(backlog: Backl
     backlog.add("a")
     backlog.finish("a", Done(), 0)
 
-    assert [backlog.take(0), backlog.take(0)] == ["a", None]
+    assert [backlog.take(REST), backlog.take(REST)] == ["a", None]
+
+
+def test_events_shortly_after_a_pass_are_looked_at_together(backlog: Backlog[str]) -> None:
+    """A Deployment, its status and its pods come back one by one from what a pass has sent."""
+    backlog.add("a")
+    backlog.take(0)
+    backlog.finish("a", Done(), 0)
+    backlog.add("a")
+    early = backlog.take(REST / 2)
+    backlog.add("a")
+
+    assert early is None
+    assert [backlog.take(REST), backlog.take(REST)] == ["a", None]
+
+
+def test_an_event_of_a_key_at_rest_is_looked_at_at_once(backlog: Backlog[str]) -> None:
+    """Drift is repaired without delay, also when nobody has asked for a key meanwhile."""
+    backlog.add("a")
+    backlog.take(0)
+    backlog.finish("a", Done(), 0)
+    backlog.add("a")
+
+    assert backlog.take(60) == "a"
 
 
 def test_a_finished_key_is_not_due_again(backlog: Backlog[str]) -> None:
@@ -102,11 +126,11 @@ def test_every_pass_decides_anew_when_the_next_is_due(backlog: Backlog[str]) -> 
 def test_faults_back_off_twice_as_long_each_time_up_to_a_limit(backlog: Backlog[str]) -> None:
     """A failing API server is not helped by more requests."""
     pauses = []
-    for _ in range(20):
+    for number in range(20):
         backlog.add("a")
-        backlog.take(0)
-        backlog.finish("a", BackOff(), 0)
-        pauses.append(backlog.next_due())
+        backlog.take(number)
+        backlog.finish("a", BackOff(), number)
+        pauses.append((backlog.next_due() or 0.0) - number)
 
     assert pauses[:4] == [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4, FIRST_PAUSE * 8]
     assert pauses[-1] == LONGEST_PAUSE
@@ -115,15 +139,13 @@ def test_faults_back_off_twice_as_long_each_time_up_to_a_limit(backlog: Backlog[
 def test_back_off_resets_only_after_success(backlog: Backlog[str]) -> None:
     """A wait is a success, an event in between is not."""
     backlog.add("a")
-    for outcome in (BackOff(), BackOff(), Done(again_in=1), BackOff()):
-        backlog.take(1e6)
-        backlog.finish("a", outcome, 0)
+    for now, outcome in enumerate((BackOff(), BackOff(), Done(again_in=1), BackOff(), BackOff())):
+        backlog.take(now)
+        backlog.finish("a", outcome, now)
+        due = backlog.next_due()
         backlog.add("a")
 
-    backlog.take(0)
-    backlog.finish("a", BackOff(), 0)
-
-    assert backlog.next_due() == FIRST_PAUSE * 2
+    assert due == now + FIRST_PAUSE * 2
 
 
 def test_an_event_does_not_wait_for_the_back_off(backlog: Backlog[str]) -> None:
@@ -133,7 +155,8 @@ def test_an_event_does_not_wait_for_the_back_off(backlog: Backlog[str]) -> None:
     backlog.finish("a", BackOff(), 0)
     backlog.add("a")
 
-    assert backlog.take(0) == "a"
+    assert REST < FIRST_PAUSE
+    assert backlog.take(REST) == "a"
 
 
 async def test_no_more_keys_than_workers_are_worked_on_at_once() -> None:
