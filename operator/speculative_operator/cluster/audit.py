@@ -67,8 +67,8 @@ async def audit(client: Client, cache: Cache, scope: Scope) -> Findings:
             ]
             unseen += [
                 (reference, version)
-                for reference, (_, version) in versions.items()
-                if _older(cache, reference, version)
+                for reference, (uid, version) in versions.items()
+                if _older(cache, reference, version) and not cache.is_deleted(uid)
             ]
     return Findings(tuple(gone), tuple(unseen))
 

@@ -79,7 +79,7 @@ class Cache:
         before = self._copies.get(reference)
         if before is not None and before.version >= int(metadata["resourceVersion"]):
             return False
-        if metadata["uid"] in self._deleted:
+        if self.is_deleted(metadata["uid"]):
             return False  # the answer to a write came after the watch told of the deletion
         copy = trimmed_copy(manifest)
         if before is not None:
@@ -107,6 +107,10 @@ class Cache:
             return False
         self._unlink(copy)
         return True
+
+    def is_deleted(self, uid: str) -> bool:
+        """Whether the object was deleted lately, perhaps by us: finalizers may still hold it."""
+        return uid in self._deleted
 
     def get(self, reference: Reference) -> Copy | None:
         """The copy of one object."""

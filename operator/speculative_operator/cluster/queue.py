@@ -2,8 +2,8 @@
 
 The contract (its tests say it a sentence each): a key waits once however often it is added; no two
 workers hold one key; a key added while it is worked on is worked on once more; events shortly after
-a pass are looked at together; every pass decides anew when the next one is due; a fault backs the key off exponentially, and only a pass that did not
-fail resets that; a wait is not a fault.
+a pass are looked at together; every pass decides anew when the next one is due; a fault backs the
+key off exponentially, and only a pass that did not fail resets that; a wait is not a fault.
 
 `Backlog` is the bookkeeping, pure, with the time passed in. `WorkQueue` runs it on an event loop.
 """

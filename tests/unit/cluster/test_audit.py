@@ -133,6 +133,19 @@ async def test_copies_of_other_namespaces_are_not_looked_for(
     assert server.asked == [("Service", "prod", "ours"), ("Service", "lab", "ours")]
 
 
+async def test_what_we_have_deleted_and_a_finalizer_holds_is_not_called_unseen(
+    server: ApiServer, cache: Cache
+) -> None:
+    """It is listed as long as the finalizer stands; a restart of the operator would cure nothing."""
+    cache.put(thing("a"))
+    cache.drop(Reference("Service", "prod", "a"), "uid-a")
+    server.objects = [thing("a", version=2)]
+
+    findings = await audit(as_client(server), cache, SERVICES)
+
+    assert (findings.gone, findings.unseen) == ((), ())
+
+
 def test_an_object_is_unseen_until_its_copy_is_as_new(cache: Cache) -> None:
     """An older copy is what a broken watch leaves."""
     where = Reference("Service", "prod", "a")

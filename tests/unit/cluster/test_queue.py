@@ -139,7 +139,8 @@ def test_faults_back_off_twice_as_long_each_time_up_to_a_limit(backlog: Backlog[
 def test_back_off_resets_only_after_success(backlog: Backlog[str]) -> None:
     """A wait is a success, an event in between is not."""
     backlog.add("a")
-    for now, outcome in enumerate((BackOff(), BackOff(), Done(again_in=1), BackOff(), BackOff())):
+    outcomes: list[Outcome] = [BackOff(), BackOff(), Done(again_in=1), BackOff(), BackOff()]
+    for now, outcome in enumerate(outcomes):
         backlog.take(now)
         backlog.finish("a", outcome, now)
         due = backlog.next_due()
