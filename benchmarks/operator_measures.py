@@ -100,7 +100,9 @@ async def burst(bench: Bench) -> None:
     async with all_ready(bench, "burst-", BURST):
         rate = BURST * children / await _burst(bench, bench.ours, bench.create)
     spent = bench.counted() - before
+    began = time.process_time()
     floor = BURST * children / await _burst(bench, bench.theirs, bench.create_bare)
+    floor_cpu = (time.process_time() - began) / BURST * 1000
     bench.add(
         Row(
             f"burst of {BURST}, children a second",
@@ -113,7 +115,7 @@ async def burst(bench: Bench) -> None:
     )
     cpu = spent.cpu_seconds / BURST * 1000
     bench.add(
-        Row("CPU a model, to Ready, ms", f"{cpu:.0f}", best_peer="21", goal="50", met=cpu < 50)
+        Row("CPU a model, to Ready, ms", f"{cpu:.0f}", f"{floor_cpu:.0f}", "21", "50", cpu < 50)
     )
     requests, events = (spent.reads + spent.writes) / BURST, spent.events / BURST
     most = children + STATUS_WRITES

@@ -34,8 +34,9 @@ async def repair(bench: Bench) -> None:
         name = f"single-{number}"
         deleted.append(await _delete(bench, bench.ours, name))
         floor_deleted.append(await _delete(bench, bench.theirs, name, create))
-        edited.append(await _edit(bench, bench.ours, name))
-        floor_edited.append(await _edit(bench, bench.theirs, name, merge))
+        other = f"single-{REPAIRS + number}"  # a model at rest
+        edited.append(await _edit(bench, bench.ours, other))
+        floor_edited.append(await _edit(bench, bench.theirs, other, merge))
     for what, found, floor, limit in (
         ("a deleted child is back, p50/p95 ms", deleted, floor_deleted, LIMIT_DELETED_MS),
         ("an edited image is restored, p50/p95 ms", edited, floor_edited, LIMIT_EDITED_MS),

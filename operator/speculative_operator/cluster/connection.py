@@ -15,6 +15,9 @@ from speculative_operator.errors import ClusterFault
 
 REQUEST_TIMEOUT_SECONDS = 30
 CONNECTIONS = 32
+KEEP_ALIVE_SECONDS = 60
+"""Below the 90 s after which the API server closes an idle connection: a new model on a quiet
+cluster does not wait for handshakes."""
 
 
 async def load(kubeconfig: Path | None, context: str | None = None) -> Configuration:
@@ -52,7 +55,9 @@ def session(configuration: Configuration) -> aiohttp.ClientSession:
     """An HTTP session with the connection's certificates; requests end within bounded time."""
     rest = RESTClientObject(configuration)
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=rest.ssl_context),
+        connector=aiohttp.TCPConnector(
+            limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_SECONDS, ssl=rest.ssl_context
+        ),
         timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS),
     )
 
