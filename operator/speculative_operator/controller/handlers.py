@@ -29,7 +29,13 @@ WATCHED: Final = (MODEL, *(RESOURCES[kind] for kind in (*CHILD_KINDS, "Pod")))
 OURS: Final = f"{LABEL_MANAGED_BY}={FIELD_MANAGER}"
 """Selects all that belongs to models, and nothing else: copies of foreign objects cost memory."""
 
-CHUNK: Final = 200
+CHUNK: Final = 100
+"""Objects in one answer to a listing by kopf. All kinds are listed at once, and a parsed object takes
+ten times the memory of its copy."""
+
+IDLE_SECONDS: Final = 0.5
+"""kopf holds an object as parsed for so long after its last event; at the start that is each one."""
+
 EXIT_SECONDS: Final = 20
 
 
@@ -84,6 +90,7 @@ def watch_settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 10
     settings.networking.request_timeout = 60
     settings.watching.chunk_size = CHUNK
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = EXIT_SECONDS
     settings.persistence.finalizer = f"{GROUP}/unused"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP)
