@@ -30,11 +30,11 @@ OURS: Final = f"{LABEL_MANAGED_BY}={FIELD_MANAGER}"
 """Selects all that belongs to models, and nothing else: copies of foreign objects cost memory."""
 
 CHUNK: Final = 100
-"""Objects in one answer to a listing by kopf. All kinds are listed at once, and a parsed object takes
-ten times the memory of its copy."""
+"""Objects in one answer to a listing by kopf. All kinds are listed at once, and parsed they take
+ten times the memory of their copies."""
 
 IDLE_SECONDS: Final = 0.5
-"""kopf holds an object as parsed for so long after its last event; at the start that is each one."""
+"""So long after its last event kopf holds an object as parsed; at the start that is each one."""
 
 EXIT_SECONDS: Final = 20
 
