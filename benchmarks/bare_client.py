@@ -121,4 +121,5 @@ async def watching(
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        answer.response.close()
         await rest.close()

@@ -13,13 +13,13 @@ from typing import Any
 from benchmarks.bare_client import Sightings, watching
 from benchmarks.operator_measures import Bench, all_ready
 from benchmarks.operator_rows import Row, Spread
+from local.load import LoadPlan, load
 from speculative_operator.api.names import LABEL_MODEL_UID
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.tuning.schedule import schedule_hash
 from tests.support.goodput import page
 from tests.support.models import simulated_model
-from tests.support.traffic import traffic
 
 NAME = "scheduled"
 DECISIONS = 10
@@ -44,7 +44,7 @@ async def schedule_in_force(bench: Bench) -> None:
         await pods.until(lambda: bool(_address(pods, model)))
         service = services.live[NAME]["spec"]
         url = f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
-        with traffic(url, NAME, CLIENTS):
+        async with load(LoadPlan(url, CLIENTS, DECISIONS * LIMIT_SECONDS, model=NAME)):
             for number in range(DECISIONS):
                 before = _schedule(config_maps)
                 began = time.perf_counter()
