@@ -136,7 +136,7 @@ async def test_copies_of_other_namespaces_are_not_looked_for(
 async def test_what_we_have_deleted_and_a_finalizer_holds_is_not_called_unseen(
     server: ApiServer, cache: Cache
 ) -> None:
-    """It is listed as long as the finalizer stands; a restart of the operator would cure nothing."""
+    """It is listed as long as the finalizer stands, and a restart would cure nothing."""
     cache.put(thing("a"))
     cache.drop(Reference("Service", "prod", "a"), "uid-a")
     server.objects = [thing("a", version=2)]
