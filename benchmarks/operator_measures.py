@@ -18,10 +18,12 @@ from speculative_operator.cluster.client import Client
 from speculative_operator.plan.settings import Settings
 from tests.support.operator_process import ENGINE_IMAGE, PLUGIN_IMAGE, OperatorProcess
 
-ONE_BY_ONE = 30
+ONE_BY_ONE = 20
 BURST = 200
 REPAIRS = 10
+SETTLED_SECONDS = 5
 REST_SECONDS = 60
+RESTARTED_SECONDS = 30
 STATUS_WRITES = 2
 AT_ONCE = 16
 SETTINGS = Settings(ENGINE_IMAGE, PLUGIN_IMAGE)
@@ -68,9 +70,12 @@ async def one_by_one(bench: Bench) -> None:
     ):
         for number in range(ONE_BY_ONE):
             name = f"single-{number}"
-            took[bench.ours].append(await _first_seen(ours, name, bench.create))
-            took[bench.theirs].append(await _first_seen(theirs, name, bench.create_bare))
-            await asyncio.sleep(1.5)  # until the model's status is written
+            for namespace, seen, create in (
+                (bench.ours, ours, bench.create),
+                (bench.theirs, theirs, bench.create_bare),
+            ):
+                took[namespace].append(await _first_seen(seen, name, create))
+                await asyncio.sleep(1.5)  # the pods come up, the model's status is written
     found, floor = Spread.of(took[bench.ours]), Spread.of(took[bench.theirs])
     bench.add(
         Row(
@@ -177,7 +182,8 @@ def _count(sightings: Sightings, prefix: str) -> int:
 
 
 async def rest(bench: Bench) -> None:
-    """Nothing happens for a minute."""
+    """Nothing happens for a minute, after all that was begun has ended."""
+    await _settled(bench)
     before = bench.counted()
     await asyncio.sleep(REST_SECONDS)
     spent = bench.counted() - before
@@ -196,11 +202,20 @@ async def rest(bench: Bench) -> None:
     )
 
 
+async def _settled(bench: Bench) -> None:
+    writes, still_for = bench.counted().writes, 0
+    async with asyncio.timeout(120):
+        while still_for < SETTLED_SECONDS:
+            await asyncio.sleep(1)
+            now = bench.counted().writes
+            writes, still_for = now, still_for + 1 if now == writes else 0
+
+
 async def restart(bench: Bench) -> None:
     """A new process finds everything as it should be."""
     bench.operator.stop()
     bench.operator.start()
-    await asyncio.sleep(REST_SECONDS)
+    await asyncio.sleep(RESTARTED_SECONDS)
     writes = bench.counted().writes
     bench.add(
         Row("writes after a restart", f"{writes:.0f}", best_peer="0", goal="0", met=writes == 0)
