@@ -117,7 +117,7 @@ def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
         )
 
     healthy = condition(found, "SpeculationHealthy")
-    (change,) = [item for item in found["status"]["decisions"] if item["after"] == 0]
+    change = next(item for item in found["status"]["decisions"] if item["after"] == 0)
     print(f"\n{change['reason']}: {change['message']}")
     assert healthy["status"] == "False"
     assert healthy["reason"] == "NoAcceptance"

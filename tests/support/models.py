@@ -46,7 +46,7 @@ def simulated_model(
     spec: dict[str, Any] = {
         "model": {"source": f"hf://{target}", "servedNames": [name], "maxNumSeqs": 64},
         "speculation": {"method": method, "draft": {"source": f"hf://{draft}"}},
-        "tuning": {"window": QUICK_WINDOWS},
+        "tuning": {"window": QUICK_WINDOWS, "trialSharePercent": 40},
         "accelerator": {"products": ["MI300X"]},
         "runtime": {
             "image": images.reference("simulated-engine"),

@@ -35,7 +35,8 @@ SAVE_SECONDS, SAVE_JITTER = 60.0, 15.0
 """Least time between two saves that no decision asks for; the jitter spreads the models out."""
 
 APPLYING_READ_SECONDS, IDLE_READ_SECONDS = 1.0, 10.0
-"""How often engines are read while a schedule is on its way, and while they have no requests."""
+"""How often engines are read while a schedule is on its way, and while they say that they have no
+requests. Engines that say nothing may have some."""
 
 Answer = Page | EngineSilent
 
@@ -170,7 +171,7 @@ class ModelTuning:
         pace *= 0.75 + self._share / 2
         if not self._application.in_force and not self._application.late(now):
             return now + APPLYING_READ_SECONDS
-        if not any(page.running or page.waiting for page in pages):
+        if pages and not any(page.running or page.waiting for page in pages):
             return now + max(IDLE_READ_SECONDS, pace)
         early = self._gathering.opened + limits.least_seconds
         return max(early if early > now else now + limits.least_seconds, now + pace)

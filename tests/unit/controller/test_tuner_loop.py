@@ -10,6 +10,7 @@ import pytest
 from speculative_operator.controller import tuner as tuner_module
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
+from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning import memory
 from speculative_operator.tuning.history import entries
 from speculative_operator.tuning.memory import from_data
@@ -194,6 +195,19 @@ async def test_an_idle_model_is_read_every_ten_seconds(world: World) -> None:
     await pass_seconds(world, tuner, 100)
 
     assert 8 <= len(world.reads) <= 11
+
+
+async def test_an_engine_that_does_not_answer_is_read_as_one_with_traffic(world: World) -> None:
+    """Its requests go on, for all that is known, and the gap ends with the first page."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 30)
+    world.engines["model-0"].silence = EngineSilent("refused")
+    world.reads.clear()
+
+    await pass_seconds(world, tuner, 100)
+
+    assert len(world.reads) >= 18
 
 
 def test_state_json_is_what_the_design_says() -> None:
