@@ -64,7 +64,7 @@ def api(cluster: ClusterAccess) -> KubernetesApi:
 
 
 @pytest.fixture(scope="session")
-def kind(kubectl: Kubectl, run: str) -> Iterator[None]:
+def installed_kind(kubectl: Kubectl, run: str) -> Iterator[None]:
     """Our kind; where no chart has brought the CRD, it is there for these tests."""
     crd = yaml.safe_load(CRD.read_text())
     name = crd["metadata"]["name"]
@@ -80,7 +80,7 @@ def kind(kubectl: Kubectl, run: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def nobody_else(cluster: ClusterAccess, api: KubernetesApi, kind: None) -> Iterator[None]:
+def nobody_else(cluster: ClusterAccess, api: KubernetesApi, installed_kind: None) -> Iterator[None]:
     """No installed operator acts on the models of these tests, whichever worker runs them."""
     where = ("Deployment", install.NAMESPACE, install.RELEASE)
     if api.get(*where) is None:
