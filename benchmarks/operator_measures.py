@@ -102,8 +102,9 @@ async def burst(bench: Bench) -> None:
     """Many models at once: children of all kinds a second, and what a model costs."""
     children = len(children_of(model_named("-", "-"), SETTINGS))
     before = bench.counted()
+    rate = BURST * children / await _burst(bench, bench.ours, bench.create)
     async with all_ready(bench, "burst-", BURST):
-        rate = BURST * children / await _burst(bench, bench.ours, bench.create)
+        say("all Deployments are there")
     spent = bench.counted() - before
     began = time.process_time()
     floor = BURST * children / await _burst(bench, bench.theirs, bench.create_bare)
