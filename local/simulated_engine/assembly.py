@@ -65,7 +65,10 @@ def describe(arguments: Arguments, lookup: list[int] | None) -> Described:
     if speculation is None:
         reason = "started without speculative decoding"
     elif arguments.data_parallel > 1:
-        reason = "data parallelism: ranks with different K would wait for each other for ever"
+        reason = (
+            "data parallelism: ranks with different K would wait for each other for ever, and "
+            "this page is of one rank only"
+        )
     elif lookup is None:
         reason = "started without num_speculative_tokens_per_batch_size"
     return Described(

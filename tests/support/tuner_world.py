@@ -10,7 +10,15 @@ from speculative_operator.controller.tuner import TICK_SECONDS, Tuner
 from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
 from speculative_operator.errors import ClusterFault, EngineSilent
 from speculative_operator.tuning.memory import Memory, MemoryData, from_data, to_data
-from speculative_operator.tuning.page import Page, TrialLeft
+from speculative_operator.tuning.page import (
+    Counts,
+    Page,
+    Phase,
+    Position,
+    Proposed,
+    RowKey,
+    TrialLeft,
+)
 from speculative_operator.tuning.schedule import ScheduleFile, length_at, schedule_hash
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import Window, merged
@@ -30,6 +38,7 @@ class Engine:
         self.takes_up = True
         self.silence: EngineSilent | None = None
         self.changes: dict[str, object] = {}
+        self.plugin = True
         self._text: str | None = None
         self._done = Window(seconds=0.0)
         self._idle = 0.0
@@ -68,7 +77,35 @@ class Engine:
             hash_in_force=digest if self.traffic else None,
             trials=tuple(TrialLeft(*trial.batch, self._look_left) for trial in trials),
         )
+        if not self.plugin:
+            page = without_plugin(page)
         return replace(page, **self.changes)  # type: ignore[arg-type]
+
+
+def without_plugin(page: Page) -> Page:
+    """What vLLM's own metrics show of the same engine: sums without K, batch and step times."""
+    sums = Counts()
+    for row in page.counters.rows.values():
+        sums = sums.plus(row)
+    accepted = [0.0] * page.capacity
+    for at, tokens in page.counters.positions.items():
+        accepted[at.at] += tokens.accepted
+    row = Counts(
+        drafts=sums.drafts,
+        draft_tokens=sums.draft_tokens,
+        accepted=sums.accepted,
+        generated=sums.generated,
+        requests=sums.drafts,
+    )
+    counters = replace(
+        page.counters,
+        rows={RowKey(page.capacity, None, Phase.MIXED): row},
+        positions={
+            Position(page.capacity, at): Proposed(sums.drafts, count)
+            for at, count in enumerate(accepted)
+        },
+    )
+    return replace(page, plugin="", tunable=False, reason="no plugin", counters=counters)
 
 
 @dataclass

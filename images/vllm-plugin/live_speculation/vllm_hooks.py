@@ -120,7 +120,10 @@ def _why_not(scheduler: Scheduler, method: str, runner: str) -> str:
     if method == "none":
         return "started without speculative decoding"
     if parallel.data_parallel_size > 1 or name.startswith("EngineCore_DP"):
-        return "data parallelism: ranks with different K would wait for each other for ever"
+        return (
+            "data parallelism: ranks with different K would wait for each other for ever, and "
+            "this page is of one rank only"
+        )
     if runner == V1 and method not in LIVE_ON_V1:
         return f"Model Runner V1 cannot change K with method {method}"
     if scheduler.dynamic_sd_lookup is None:

@@ -12,15 +12,21 @@ from speculative_operator.tuning.state import State
 
 
 def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
-    """Live limits from the spec of today; what the engine can do from its recorded revision."""
+    """Live limits from the spec of today; what the engine can do from its recorded revision.
+
+    Started without a schedule, vLLM plays the capacity at every batch size.
+    """
     tuning = spec.tuning
+    at_capacity = bool(facts.choices) and not facts.schedule
+    started = facts.capacity if at_capacity else facts.initial
+    fixed = fixed_table(spec, facts.choices)
     return Policy(
         mode=tuning.mode,
         method=facts.method.value,
         choices=facts.choices,
-        initial=facts.initial,
+        initial=started,
         max_num_seqs=facts.max_num_seqs,
-        fixed=fixed_table(spec, facts.choices),
+        fixed=((1, facts.max_num_seqs, started),) if at_capacity else fixed,
         low=tuning.bounds.min or 0,
         high=facts.capacity if tuning.bounds.max is None else tuning.bounds.max,
         minimum_gain=tuning.minimum_gain_percent / 100,

@@ -33,6 +33,7 @@ from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
+from speculative_operator.plan.schedule import needs_schedule
 from speculative_operator.plan.settings import Settings
 from speculative_operator.tuning.verdict import Verdict
 
@@ -193,6 +194,7 @@ def _tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> T
         key=revision.key,
         policy=policy_of(model.spec, revision.facts),
         scheduled=revision.facts.schedule,
+        restart_helps=not revision.facts.schedule and needs_schedule(model.spec),
         look=model.metadata.annotations.get(ANNOTATION_LOOK),
         replicas=tuple(
             Replica(pod.uid, pod.name, pod.address, pod.ready)

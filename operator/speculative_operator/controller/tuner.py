@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from speculative_operator.controller.tuner_model import Answer, ModelTuning
+from speculative_operator.controller.answers import Answer
+from speculative_operator.controller.tuner_model import ModelTuning
 from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
 from speculative_operator.errors import EngineSilent, OperatorError
 

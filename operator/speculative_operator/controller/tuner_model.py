@@ -6,23 +6,27 @@ No I/O here and no waiting: `Tuner` reads, saves and writes for it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import replace
 
-from speculative_operator.api.conditions import EventReason, Reason
+from speculative_operator.api.conditions import EventReason
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.controller.tuner_ports import ReplicaView, TunedModel, TuningView
-from speculative_operator.engine.unreadable import PageUnreadable
-from speculative_operator.errors import EngineSilent
+from speculative_operator.controller.answers import (
+    Answers,
+    gap_of,
+    not_tunable,
+    pages_of,
+    replica_view,
+)
+from speculative_operator.controller.tuner_ports import TunedModel, TuningView
 from speculative_operator.tuning.alternatives import alternatives, next_look
 from speculative_operator.tuning.application import Application
 from speculative_operator.tuning.conditions import Situation, overlaid
 from speculative_operator.tuning.decide import Decision, decide
-from speculative_operator.tuning.explain import evidence
 from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.history import Entry, History, kept
 from speculative_operator.tuning.memory import Memory, moved
 from speculative_operator.tuning.page import Page
+from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.replicas import Part
 from speculative_operator.tuning.schedule import ScheduleFile, Table, length_at, schedule_hash
 from speculative_operator.tuning.state import State
@@ -38,8 +42,6 @@ APPLYING_READ_SECONDS, IDLE_READ_SECONDS = 1.0, 10.0
 """How often engines are read while a schedule is on its way, and while they say that they have no
 requests. Engines that say nothing may have some."""
 
-Answer = Page | EngineSilent
-
 
 class ModelTuning:
     """What the loop knows of one model at one revision.
@@ -54,9 +56,10 @@ class ModelTuning:
         self._history = History(memory.history)
         self._tally = Tally()
         self._saved = memory.revisions.get(model.key, State())
+        self._answers: Answers = {}
         self._decision = self._decided(None, self._saved, now)
-        self._gathering = Gathering(opened=now, bases=memory.bases)
-        self._answers: Mapping[str, Answer] = {}
+        opened = min(memory.written_at, now) if memory.bases else now
+        self._gathering = Gathering(opened=opened, bases=memory.bases)
         self._gap: NoEvidence | None = None
         self._application = Application("", now)
         self._written: ScheduleFile | None = None
@@ -67,9 +70,7 @@ class ModelTuning:
         self._share = zlib.crc32(model.uid.encode()) / 2**32
         """A number from 0 to 1 that spreads models out which all started at once."""
 
-    def observe(
-        self, model: TunedModel, answers: Mapping[str, Answer], *, now: float, pace: float
-    ) -> None:
+    def observe(self, model: TunedModel, answers: Answers, *, now: float, pace: float) -> None:
         """Takes in what the ready engines answered, by pod UID, and decides.
 
         `pace` is the least number of seconds between readings with which the whole fleet can be
@@ -81,17 +82,14 @@ class ModelTuning:
         window: Window | None = None
         if self._gathering.closes(model.policy.window, now):
             window = self._closed(now)
-        if self._not_tunable() is None and model.scheduled:
-            self._decide(window, now)
-        elif window is not None:
-            state = self._decision.state
-            state = replace(state, evidence=evidence(window, state, now=now))
-            self._decision = replace(self._decision, state=state)
+        self._decide(window, now)
         self._watch_application(now)
         self.next_pass = self._next_pass(now, pace)
 
-    def _pages(self) -> list[Page]:
-        return [answer for answer in self._answers.values() if isinstance(answer, Page)]
+    def _policy(self) -> Policy:
+        """What the user allows, on engines as they are."""
+        live = self.model.scheduled and not_tunable(self._answers) is None
+        return replace(self.model.policy, live=live)
 
     def _gather(self, now: float) -> None:
         gathering = self._gathering.of(frozenset(pod.uid for pod in self.model.replicas))
@@ -99,7 +97,7 @@ class ModelTuning:
             if isinstance(answer, Page):
                 gathering = gathering.read(uid, answer, now)
             else:
-                gathering = gathering.silent(uid, _gap(answer))
+                gathering = gathering.silent(uid, gap_of(answer))
         self._gathering = gathering
 
     def _closed(self, now: float) -> Window | None:
@@ -107,12 +105,13 @@ class ModelTuning:
         gathering, self._gathering = self._gathering, self._gathering.next(now)
         window = gathering.window()
         names = {pod.uid: pod.name for pod in self.model.replicas}
+        played = self._main_length()
         parts = {
-            uid: Part(names[uid], gathering.latest[uid].started, part)
+            uid: Part(names[uid], gathering.latest[uid].started, part.as_played(played))
             for uid, part in gathering.windows().items()
         }
         if parts:
-            state, policy = self._decision.state, self.model.policy
+            state, policy = self._decision.state, self._policy()
             found = trusted(parts, state, policy, present=names.keys(), now=now)
             self._decision = replace(self._decision, state=found.state)
             self._notices += found.notices
@@ -124,7 +123,7 @@ class ModelTuning:
         return kept(replace(window, trials_over=self._trials_over()))
 
     def _trials_over(self) -> bool:
-        tunable = [page for page in self._pages() if page.tunable]
+        tunable = [page for page in pages_of(self._answers) if page.tunable]
         return bool(tunable) and all(
             page.hash_in_force == self._application.digest
             and not any(trial.rounds for trial in page.trials)
@@ -135,16 +134,11 @@ class ModelTuning:
         before = self._decision
         after = self._decision = self._decided(window, before.state, now)
         self._notices += after.notices
-        self._must_save = self._must_save or (
-            bool(after.changes)
-            or after.table != before.table
-            or after.state.looks != before.state.looks
-            or after.state.asked != before.state.asked
-        )
+        self._must_save = self._must_save or _to_be_known(before, after)
 
     def _decided(self, window: Window | None, state: State, now: float) -> Decision:
         """The decision, which goes into the history unless it says nothing new."""
-        policy, asked = self.model.policy, self.model.look
+        policy, asked = self._policy(), self.model.look
         decision = decide(window, state, policy, now=now, asked=asked)
         if window is not None or decision.state != state:
             entry = Entry(
@@ -167,7 +161,7 @@ class ModelTuning:
         return decision
 
     def _next_pass(self, now: float, pace: float) -> float:
-        limits, pages = self.model.policy.window, self._pages()
+        limits, pages = self.model.policy.window, pages_of(self._answers)
         pace *= 0.75 + self._share / 2
         if not self._application.in_force and not self._application.late(now):
             return now + APPLYING_READ_SECONDS
@@ -178,20 +172,13 @@ class ModelTuning:
 
     def _watch_application(self, now: float) -> None:
         """Whether the schedule has arrived; if it should have and has not, that is told once."""
-        application = self._application = self._application.seen(self._pages())
+        application = self._application = self._application.seen(pages_of(self._answers))
         if application.in_force and self._written is not None:
             self._played = self._written.table
         if application.late(now) and self._told_late != application.digest:
             self._told_late = application.digest
             message = f"Schedule {application.digest} is not reported by every engine."
             self._notices.append(Notice(EventReason.SCHEDULE_NOT_APPLIED, message, warning=True))
-
-    def _not_tunable(self) -> str | None:
-        """Why no engine that answers can change its length live, in its own words."""
-        pages = self._pages()
-        if not pages or any(page.tunable for page in pages):
-            return None
-        return pages[0].reason or "the engines do not say why"
 
     # The memory.
 
@@ -225,7 +212,7 @@ class ModelTuning:
 
         A text that plays the same stays as it is, whatever lease it carries.
         """
-        if not self.model.scheduled or self._not_tunable() is not None:
+        if not self.model.scheduled or not_tunable(self._answers) is not None:
             return None
         decision = self._decision
         wanted = ScheduleFile(decision.table, decision.trials, lease, decision.state.looks)
@@ -234,7 +221,7 @@ class ModelTuning:
         text = current if same and current is not None else wanted.to_json()
         self._written = written if same else wanted
         if schedule_hash(text) != self._application.digest:
-            self._application = Application(schedule_hash(text), now).seen(self._pages())
+            self._application = Application(schedule_hash(text), now).seen(pages_of(self._answers))
         if text == current and not self._application.due(now):
             return None
         return text, self._application.attempts + 1
@@ -251,29 +238,33 @@ class ModelTuning:
         decision, state = self._decision, self._decision.state
         situation = Situation(
             gap=self._gap,
-            not_tunable=self._not_tunable(),
-            unscheduled=not self.model.scheduled and self.model.policy.mode is not TuningMode.OFF,
+            not_tunable=not_tunable(self._answers),
+            unscheduled=self.model.restart_helps and self.model.policy.mode is not TuningMode.OFF,
             applying=self._played not in (None, decision.table),
             late=self._application.late(now),
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
-        main = state.busiest if state.busiest is not None else 1
         odd = {standing.uid: standing.text for standing in reversed(state.replicas.odd)}
         return TuningView(
             key=self.model.key,
             table=decision.table,
-            main_length=length_at(decision.table, main),
+            main_length=self._main_length(),
             healthy=healthy,
             tuned=tuned,
             evidence=state.evidence,
             decisions=state.changes,
             alternatives=self._alternatives,
-            next_look=next_look(state, self.model.policy, waits=self._gap is not None),
+            next_look=next_look(state, self._policy(), waits=self._gap is not None),
             tally=self._tally,
             replicas={
-                uid: _replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
+                uid: replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
             },
         )
+
+    def _main_length(self) -> int:
+        """K in force at the batch size that is seen most."""
+        busiest = self._decision.state.busiest
+        return length_at(self._decision.table, 1 if busiest is None else busiest)
 
     def take_notices(self) -> list[Notice]:
         """What was not yet told, each once."""
@@ -281,14 +272,13 @@ class ModelTuning:
         return notices
 
 
-def _gap(silence: EngineSilent) -> NoEvidence:
-    unreadable = isinstance(silence, PageUnreadable)
-    reason = Reason.METRICS_INVALID if unreadable else Reason.METRICS_UNREACHABLE
-    return NoEvidence(reason, str(silence))
-
-
-def _replica_view(answer: Answer, odd: str | None) -> ReplicaView:
-    if isinstance(answer, EngineSilent):
-        return ReplicaView(message=str(answer))
-    message = answer.reason if not answer.tunable else answer.error
-    return ReplicaView(answer.tunable, answer.hash_in_force, message or odd)
+def _to_be_known(before: Decision, after: Decision) -> bool:
+    """Whether what is to be played or waited for is another than before: a new operator has to know
+    that, or it would begin the same look or the same wait again."""
+    old, new = before.state, after.state
+    return bool(after.changes) or (before.table, old.look, old.asked, old.fault) != (
+        after.table,
+        new.look,
+        new.asked,
+        new.fault,
+    )

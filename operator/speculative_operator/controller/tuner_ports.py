@@ -34,7 +34,8 @@ class TunedModel:
     """One model at its serving revision.
 
     `key` is the revision's key, `scheduled` whether its engines were started with a schedule (only
-    then can they be tuned), `look` the value of the annotation that asks for trials at once.
+    then can they be tuned), `restart_helps` whether they were not and new ones would be, `look` the
+    value of the annotation that asks for trials at once.
     """
 
     uid: str
@@ -45,6 +46,7 @@ class TunedModel:
     scheduled: bool
     replicas: tuple[Replica, ...]
     look: str | None = None
+    restart_helps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,17 +39,19 @@ Samples = dict[str, float]
 def parse_vllm_metrics(text: str) -> Page:
     """The page, or PageUnreadable.
 
-    Refused: a page that is cut, that holds the numbers of two models or two engines (whose sums
-    belong to nobody), or a number that no counter can have. An engine that speculates shows its
-    speculative counters from its start on: where there are none, it decodes plainly, at K=0.
+    Refused: a page that is cut, that holds the numbers of two models (whose sums belong to nobody)
+    or one number twice, or a number that no counter can have. The ranks of data parallelism, each
+    an `engine` of the page, are added up. An engine that speculates shows its speculative counters
+    from its start on: where there are none, it decodes plainly, at K=0. Several API processes show
+    no start time; there a restart is only told by counters that went back.
     """
     if not text.endswith("\n"):
         raise PageUnreadable("the page is cut")
     samples, positions = _samples(text)
-    for name in ("generation_tokens_total", "num_requests_running", "process_start_time_seconds"):
+    for name in ("generation_tokens_total", "num_requests_running"):
         if name not in samples:
             raise PageUnreadable(f"{name} is missing")
-    started = samples["process_start_time_seconds"]
+    started = samples.get("process_start_time_seconds", 0.0)
     capacity = len(positions)
     speculates = "spec_decode_num_drafts_total" in samples
     row = _row(samples) if speculates else _plain_row(samples["generation_tokens_total"])
@@ -81,23 +83,27 @@ def parse_vllm_metrics(text: str) -> Page:
 
 
 def _samples(text: str) -> tuple[Samples, dict[int, float]]:
-    """Values by name without its prefix, and accepted tokens by position."""
+    """Values by name without its prefix, and accepted tokens by position, over all ranks."""
     samples: Samples = {}
     positions: dict[int, float] = {}
-    sources: set[tuple[str | None, str | None]] = set()
+    models: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for match in _NEEDED.finditer(text):
-        name = match["name"] or match["start"]
-        labels: Mapping[str, str] = dict(_LABEL.findall(match["labels"] or ""))
+        name, labelled = match["name"] or match["start"], match["labels"] or ""
+        if (name, labelled) in seen:
+            raise PageUnreadable(f"{name} stands there twice")
+        seen.add((name, labelled))
+        labels: Mapping[str, str] = dict(_LABEL.findall(labelled))
         value = _value(match["value"], name)
         if match["name"]:
-            sources.add((labels.get("model_name"), labels.get("engine")))
+            models.add(labels.get("model_name", ""))
         if name == "spec_decode_num_accepted_tokens_per_pos_total":
-            positions[_position(labels)] = value
+            at = _position(labels)
+            positions[at] = positions.get(at, 0.0) + value
         else:
-            samples[name] = value
-    if len(sources) > 1:
-        names = ", ".join(sorted(f"{model} (engine {engine})" for model, engine in sources))
-        raise PageUnreadable(f"the page is of more than one engine: {names}")
+            samples[name] = samples.get(name, 0.0) + value
+    if len(models) > 1:
+        raise PageUnreadable(f"the page is of more than one model: {', '.join(sorted(models))}")
     return samples, positions
 
 

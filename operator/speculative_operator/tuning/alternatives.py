@@ -95,6 +95,8 @@ def _never(policy: Policy) -> str | None:
     """Why other K are never looked at, or None."""
     if policy.mode is TuningMode.OFF:
         return "spec.tuning.mode is Off"
+    if not policy.live:
+        return "K cannot be changed live"
     if policy.pinned is not None:
         return f"spec.tuning.bounds leave K={policy.pinned} only"
     return None if policy.trial_share else "spec.tuning.trialSharePercent is 0"

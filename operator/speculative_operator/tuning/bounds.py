@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from speculative_operator.api.conditions import EventReason
-from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.explain import bounds_message
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import joined
@@ -17,12 +16,12 @@ from speculative_operator.tuning.verdict import Change
 def within_bounds(state: State, policy: Policy, now: float) -> tuple[State, Changes]:
     """The state with every K in force moved to the nearest that is allowed; also the first table.
 
-    In mode Off the fixed table is played, whatever the bounds. Where the user forbids K=0, a fault
-    is still told but no longer acted upon.
+    In mode Off, and where K cannot change live, bounds move nothing. Where the user forbids K=0, a
+    fault is still told but no longer acted upon.
     """
     if not state.table:
         return replace(state, table=policy.start_table), ()
-    if policy.mode is TuningMode.OFF:
+    if policy.hands_off:
         return state, ()
     table = joined((low, high, policy.nearest_arm(k)) for low, high, k in state.table)
     if table == joined(state.table):

@@ -29,9 +29,11 @@ def batch_range(bucket: int) -> tuple[int, int]:
 
 
 def traffic(window: Window) -> dict[int, float]:
-    """Request-steps by bucket."""
+    """Request-steps by bucket. Engines that do not time steps do not say at which batch either."""
     seen: dict[int, float] = {}
     for key, counts in window.rows.items():
+        if not counts.steps:
+            continue
         bucket = bucket_of(key.cell)
         seen[bucket] = seen.get(bucket, 0) + counts.requests
     return seen

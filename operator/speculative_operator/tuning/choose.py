@@ -24,7 +24,7 @@ COOLDOWN = 3
 def chosen(state: State, window: Window, policy: Policy, now: float) -> tuple[State, Changes]:
     """The state with what this window asks for. Nothing is chosen while acceptance is in doubt."""
     faulty = state.fault is not None and state.fault.acted
-    if policy.mode is TuningMode.OFF or state.acceptance.surprise or faulty:
+    if policy.hands_off or state.acceptance.surprise or faulty:
         return state, ()
     lengths = state.acceptance.lengths((0, *policy.choices))
     buckets = dict(state.buckets)

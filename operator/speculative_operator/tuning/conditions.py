@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.explain import length_in_words
+from speculative_operator.tuning.explain import advice_in_words, length_in_words
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.verdict import Verdict
@@ -82,10 +82,9 @@ def _measured(state: State, policy: Policy, words: str) -> Verdict:
     """How far measuring has come."""
     if not state.buckets:
         return Verdict(UNKNOWN, Reason.NOT_ENOUGH_DRAFTS, f"{words}: too little traffic so far.")
-    advice = sorted({b.advised for b in state.buckets.values() if b.advised is not None})
+    advice = advice_in_words(state)
     if policy.mode is TuningMode.RECOMMEND and advice:
-        lengths = " and ".join(f"K={k}" for k in advice)
-        return Verdict(FALSE, Reason.RECOMMENDATION, f"{lengths} would be faster than {words}.")
+        return Verdict(FALSE, Reason.RECOMMENDATION, f"{words} is not the fastest: {advice}.")
     if not policy.trial_share:
         return Verdict(UNKNOWN, Reason.NO_TRIALS, f"{words}; what others bring is not measured.")
     if not state.settled:
@@ -99,7 +98,7 @@ class Situation:
 
     gap          the last window gave no evidence, and why
     not_tunable  why no ready engine can change its length, or None
-    unscheduled  the engines were started without a schedule
+    unscheduled  the engines were started without a schedule, and new ones would have one
     applying     a new table is on its way
     late         it should have been in force by now
     """
@@ -129,11 +128,11 @@ def overlaid(
         )
         return healthy, Verdict(FALSE, Reason.RESTART_NEEDED, message)
     if situation.not_tunable is not None:
-        return healthy, Verdict(
-            FALSE,
-            Reason.NOT_TUNABLE,
-            f"The length cannot be changed live: {situation.not_tunable}.",
+        message = (
+            f"The length cannot be changed live: {situation.not_tunable}. It stays as it is, and "
+            "no other is measured."
         )
+        return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, message)
     if situation.late:
         message = "An engine does not report the new schedule; the kubelet's next sync is awaited."
         return healthy, Verdict(FALSE, Reason.SCHEDULE_NOT_APPLIED, message)

@@ -72,7 +72,7 @@ def decide(
     return Decision(
         state=state,
         table=policy.fixed if off else state.table,
-        trials=state.look.trials if state.look and not off else (),
+        trials=state.look.trials if state.look and not policy.hands_off else (),
         healthy=health(state, policy),
         tuned=tuned(state, policy),
         changes=changes,

@@ -129,6 +129,25 @@ def bounds_message(low: int, high: int, before: int, after: int) -> str:
     return f"{batches(low, high)}: K {before} -> {after}, the nearest within spec.tuning.bounds"
 
 
+def advice_in_words(state: State) -> str:
+    """What mode Recommend would play, and the gain that it expected when it said so; "" if it
+    would play nothing else."""
+    advice = []
+    for name, bucket in sorted(state.buckets.items()):
+        if bucket.advised is not None:
+            low, high = batch_range(name)
+            gain = _expected(state.changes, low, bucket.advised)
+            words = "" if gain is None else f" ({gain:+.0%} goodput)"
+            advice.append(f"K={bucket.advised} at {batches(low, high)}{words}")
+    return ", ".join(advice)
+
+
+def _expected(changes: Iterable[Change], low: int, after: int) -> float | None:
+    """The gain of the newest advice for these batch sizes."""
+    newest = (c for c in changes if c.advised and (c.low, c.after) == (low, after))
+    return next((change.gain for change in newest), None)
+
+
 def length_in_words(state: State) -> str:
     """K in force, as a condition's message tells it."""
     lengths = sorted({k for _, _, k in state.table})

@@ -74,7 +74,7 @@ def _over(state: State) -> State:
 
 def _better_without(state: State, window: Window, policy: Policy) -> bool:
     """Whether K=0 was measured to give more goodput than the K in force, at most traffic."""
-    if policy.mode is TuningMode.OFF or 0 not in policy.arms or state.busiest is None:
+    if policy.hands_off or 0 not in policy.arms or state.busiest is None:
         return False
     bucket = state.buckets[state.busiest]
     return bucket.length > 0 and _gain(bucket, window) is not None

@@ -21,8 +21,12 @@ LONGEST_DRIFT = 50
 
 
 def learned(state: State, window: Window, policy: Policy) -> State:
-    """The state after one more window with evidence."""
-    windows = state.windows + 1
+    """The state after one more window with evidence.
+
+    A window that bridges a restart of the operator is as long as several, and counts as so many, or
+    whoever is restarted often would never see the end of a wait.
+    """
+    windows = state.windows + policy.window.times(window.seconds, window.weight)
     seen = traffic(window)
     buckets = {
         name: _absorbed(name, bucket, window, seen.get(name, 0), windows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import options
 from speculative_operator.tuning.schedule import Trial
@@ -40,7 +39,7 @@ def looked(
 ) -> State:
     """The state with a look ended or begun. Traffic came to the `fresh` buckets only now."""
     state = _within(state, policy)
-    if policy.mode is TuningMode.OFF or not policy.trial_share or policy.pinned is not None:
+    if policy.hands_off or not policy.trial_share or policy.pinned is not None:
         return replace(state, look=None, asked=asked)
     if state.windows == 0:
         wanted = opening(policy, policy.nearest_arm(policy.initial))

@@ -16,6 +16,11 @@ class WindowLimits:
     least_seconds: float = 5.0
     most_seconds: float = 60.0
 
+    def times(self, seconds: float, drafts: float) -> int:
+        """How many of the shortest windows would have closed in so much time and evidence; at
+        least one."""
+        return max(1, min(int(seconds / self.least_seconds), int(drafts / self.drafts)))
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -29,6 +34,8 @@ class Policy:
     trial_share   most of the steps that trials may take, as a share; 0 forbids trials
     max_num_seqs  largest batch size, where a table ends
     fixed         the table played in mode Off
+    live          whether K can change while the engines serve: False where they were started
+                  without a schedule, or say that they cannot be tuned
     """
 
     mode: TuningMode
@@ -42,6 +49,12 @@ class Policy:
     minimum_gain: float = 0.05
     trial_share: float = 0.10
     window: WindowLimits = WindowLimits()
+    live: bool = True
+
+    @property
+    def hands_off(self) -> bool:
+        """Whether engines are watched only: K is not to be changed live, and nothing is tried."""
+        return self.mode is TuningMode.OFF or not self.live
 
     @property
     def arms(self) -> tuple[int, ...]:
@@ -61,8 +74,9 @@ class Policy:
 
     @property
     def start_table(self) -> Table:
-        """The initial K, moved into the bounds, at every batch size."""
-        return ((1, self.max_num_seqs, self.nearest_arm(self.initial)),)
+        """The initial K at every batch size, moved into the bounds where it can be moved."""
+        first = self.nearest_arm(self.initial) if self.live else self.initial
+        return ((1, self.max_num_seqs, first),)
 
     def nearest_arm(self, k: int) -> int:
         """The arm nearest to K, the smaller of two."""

@@ -37,7 +37,8 @@ def trusted(
         parts, state.replicas, state.acceptance, present=present, method=policy.method
     )
     sound = [part for uid, part in parts.items() if uid not in kept_out]
-    aging = state.aging.after((now - part.started, part.window) for part in sound)
+    aged = ((now - part.started, part.window) for part in sound if part.started)
+    aging = state.aging.after(aged)
     notices = _news(state.replicas, replicas)
     after = replace(state, replicas=replicas, aging=aging)
     return Trusted(_window(sound, len(parts)), after, notices)

@@ -8,7 +8,7 @@ never zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from speculative_operator.api.conditions import Reason
@@ -64,6 +64,25 @@ class Window:
         (without the plugin, which counts those, tokens)."""
         totals = [self.total(k) for k in {key.k for key in self.rows}]
         return sum(each.drafts or max(each.requests, each.generated) for each in totals)
+
+    def as_played(self, k: int) -> Window:
+        """Of an engine without the plugin, whose metrics do not say at which K a step was made: its
+        sums as those of the K that it plays. A window with timed steps knows better and stays.
+
+        Positions from K on are empty, since no draft reached them; if one did, K was longer.
+        """
+        if any(counts.steps for counts in self.rows.values()):
+            return self
+        reached = max((at.at + 1 for at, its in self.positions.items() if its.accepted), default=0)
+        k = max(k, reached)
+        total = Counts()
+        for counts in self.rows.values():
+            total = total.plus(counts)
+        return replace(
+            self,
+            rows={RowKey(k, None, Phase.MIXED): total} if self.rows else {},
+            positions={Position(k, at.at): its for at, its in self.positions.items() if at.at < k},
+        )
 
     def total(self, k: int, phase: Phase | None = None) -> Counts:
         """The sums at one K over all batch sizes, of both phases unless one is named."""

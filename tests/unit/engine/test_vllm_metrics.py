@@ -111,10 +111,34 @@ def test_two_models_on_one_page_are_refused() -> None:
         parse_vllm_metrics(NOISY + other + "\n")
 
 
-def test_two_engines_on_one_page_are_refused() -> None:
-    """With data parallelism each rank has counters of its own."""
-    with pytest.raises(PageUnreadable, match="more than one engine"):
-        parse_vllm_metrics(NOISY + 'vllm:num_requests_running{engine="1",model_name="tiny"} 0.0\n')
+def test_the_ranks_of_data_parallelism_are_one_engine() -> None:
+    """Each rank has counters of its own on the page; all play the same K."""
+    second = "".join(
+        line.replace('engine="0"', 'engine="1"') + "\n"
+        for line in NOISY.splitlines()
+        if line.startswith("vllm:")
+    )
+
+    one, both = parse_vllm_metrics(NOISY), parse_vllm_metrics(NOISY + second)
+
+    assert both.counters.rows[KEY].drafts == 2 * one.counters.rows[KEY].drafts
+    assert both.counters.rows[KEY].generated == 2 * one.counters.rows[KEY].generated
+    at = Position(4, 0)
+    assert both.counters.positions[at].accepted == 2 * one.counters.positions[at].accepted
+    assert both.counters.positions[at].drafted == both.counters.rows[KEY].drafts
+
+
+def test_a_number_that_stands_there_twice_refuses_the_page() -> None:
+    """Two pages in one: a proxy has mixed the answers of two pods."""
+    with pytest.raises(PageUnreadable, match="twice"):
+        parse_vllm_metrics(NOISY + NOISY)
+
+
+def test_several_api_processes_show_no_start_time() -> None:
+    """vLLM starts one for each rank; a restart is then told by counters that went back."""
+    text = re.sub(r"(?m)^process_start_time_seconds .*\n", "", NOISY)
+
+    assert parse_vllm_metrics(text).counters.started == 0.0
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1.0", "many"])

@@ -133,3 +133,36 @@ def test_sums_at_one_k_go_over_all_batch_sizes() -> None:
 
     assert window.total(4).drafts == 7
     assert window.total(4, Phase.DECODE).drafts == 3
+
+
+def plain(accepted: tuple[float, ...]) -> Window:
+    """Of an engine without the plugin, which shows as many positions as its capacity."""
+    row = Counts(drafts=100, draft_tokens=200, accepted=sum(accepted), generated=200, requests=100)
+    return Window(
+        seconds=5.0,
+        rows={RowKey(4, None, Phase.MIXED): row},
+        positions={Position(4, at): Proposed(100, count) for at, count in enumerate(accepted)},
+    )
+
+
+def test_sums_without_steps_are_those_of_the_k_that_is_played() -> None:
+    """Positions that no draft reached are not positions at which all were refused."""
+    window = plain((60, 40, 0, 0)).as_played(2)
+
+    assert set(window.rows) == {RowKey(2, None, Phase.MIXED)}
+    assert set(window.positions) == {Position(2, 0), Position(2, 1)}
+
+
+def test_positions_that_were_reached_are_kept() -> None:
+    """Somewhere a longer K was played; without them the sums would contradict each other."""
+    window = plain((60, 40, 10, 0)).as_played(2)
+
+    assert set(window.rows) == {RowKey(3, None, Phase.MIXED)}
+    assert len(window.positions) == 3
+
+
+def test_timed_steps_know_their_k() -> None:
+    """The plugin counts by the K asked for."""
+    window = Traffic().window({4: 100, 0: 10})
+
+    assert window.as_played(2) == window

@@ -223,7 +223,12 @@ def test_recommend_says_and_does_nothing(tmp_path: Path) -> None:
         scene.send(16)
         await scene.pass_seconds(60 * WINDOW)
         assert scene.length(16) == policy.initial
-        assert any(change.advised for change in scene.view.decisions)
+        (advice, *_) = scene.view.decisions
+        true_gain = scene.goodput(advice.after, 16) / scene.goodput(policy.initial, 16) - 1
+        assert advice.advised
+        assert scene.goodput(advice.after, 16) >= 0.97 * scene.goodput(scene.best(16), 16)
+        assert advice.gain == pytest.approx(true_gain, abs=0.1)
+        assert f"({advice.gain:+.0%} goodput)" in scene.view.tuned.message
 
     play(Scene(group, tmp_path, policy=policy), script)
 
