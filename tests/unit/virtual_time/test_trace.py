@@ -1,0 +1,40 @@
+"""A trace with shifts: load, prompts and acceptance change unannounced, and K follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import trace
+
+LEAST = 0.92
+"""Of the tokens of an oracle that knows the best K of each phase before."""
+
+NOISE = 0.02
+"""Shares of two runs differ by so much for what their noise hides for a window or two."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> trace.Played:
+    """The operator lives through the whole trace."""
+    return trace.play(tmp_path_factory.mktemp("trace") / "undisturbed")
+
+
+def test_it_makes_nearly_the_tokens_of_an_oracle_and_more_than_any_fixed_length(
+    undisturbed: trace.Played,
+) -> None:
+    """What tuning is for: no fixed K fits all hours of a day."""
+    print("", *undisturbed.lines(trace.TRACE), sep="\n  ")
+    assert undisturbed.share >= LEAST
+    assert sum(undisturbed.tuned) > undisturbed.best_fixed
+
+
+def test_an_operator_that_is_restarted_every_20_seconds_does_as_well(
+    undisturbed: trace.Played, tmp_path: Path
+) -> None:
+    """Killed, not stopped: it knows what was saved, and the engines' counters since then."""
+    restarted = trace.play(tmp_path / "restarted", restart_every=20.0)
+
+    print("", *restarted.lines(trace.TRACE), sep="\n  ")
+    assert restarted.share >= undisturbed.share - NOISE
