@@ -39,6 +39,8 @@ class LoadPlan:
     prompt_words: int = 32
     model: str | None = None
     """By default the first that /v1/models lists."""
+    temperature: float = 0.0
+    """Above 0 the target samples, which few drafts foresee."""
     request_timeout: float = 120.0
 
 
@@ -126,7 +128,7 @@ class Load:
             "model": model,
             "prompt": _prompt(number, self._plan.prompt_words),
             "max_tokens": self._plan.max_tokens,
-            "temperature": 0,
+            "temperature": self._plan.temperature,
             "ignore_eos": True,
             "stream": True,
             "stream_options": {"include_usage": True, "continuous_usage_stats": True},

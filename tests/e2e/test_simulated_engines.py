@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from local.access import ClusterAccess
 from local.simulated_engine.assembly import choose_group
+from speculative_operator.tuning.memory import from_data
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
@@ -169,6 +172,69 @@ def test_kubectl_speculation_explains_reports_and_replays(
     assert "It would have played the same." in replayed.stdout
     assert unknown.returncode == 1
     assert "there is no SpeculativeModel no-such-model" in unknown.stderr
+
+
+def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
+    simulated: Served,
+) -> None:
+    """A stale draft on one node must not decide for the others."""
+    simulated.change({"replicas": 2})
+    simulated.wait_ready()
+    with traffic(simulated.url(), simulated.name, 2 * CLIENTS) as report:
+        before = simulated.wait("both are sound", _sound_pair, timeout=60)
+        _, odd = simulated.pods()
+        broken_at = time.time()
+        simulated.world(address=odd["status"]["podIP"], acceptance=0.0)
+        found = simulated.wait("the odd one is named", _odd_one_named, timeout=30)
+        named_at = time.time()
+        measured = found["status"]["evidence"]["measuredAt"]
+        after = simulated.wait(
+            "windows without it",
+            lambda found: found["status"]["evidence"]["measuredAt"] > measured,
+            timeout=30,
+        )
+        windows = [at for at in _windows(simulated) if broken_at < at < named_at]
+
+    print(f"\nnamed {named_at - broken_at:.0f} s and {len(windows)} windows after it broke")
+    message = condition(found, "SpeculationHealthy")["message"]
+    assert odd["metadata"]["name"] in message
+    assert len(windows) <= 1 + 3, "one window had begun before"
+    assert after["status"]["mode"] == "Speculative"
+    assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.15)
+    assert report.failed == 0, report.failures
+
+
+def _sound_pair(found: Manifest) -> bool:
+    """Both replicas have been read and the tuner speculates."""
+    tunable = [pod.get("tunable") for pod in found["status"].get("replicaDetails", [])]
+    return tunable == [True, True] and condition(found, "SpeculationHealthy")["reason"] == "Healthy"
+
+
+def _odd_one_named(found: Manifest) -> bool:
+    return bool(condition(found, "SpeculationHealthy").get("reason") == "ReplicaOutOfLine")
+
+
+def _acceptance(found: Manifest) -> float:
+    return float(found["status"]["evidence"]["acceptance"])
+
+
+def _windows(model: Served) -> list[float]:
+    """When windows with evidence closed, in Unix time. A look makes the operator save them now."""
+    annotations = {"speculation.dev/look": str(time.time())}
+    model.api.merge(
+        "SpeculativeModel", model.namespace, model.name, {"metadata": {"annotations": annotations}}
+    )
+    asked = annotations["speculation.dev/look"]
+
+    def saved() -> list[float]:
+        kept = model.api.get("ConfigMap", model.namespace, f"{model.name}-tuning") or {}
+        binary = {name: base64.b64decode(data) for name, data in kept.get("binaryData", {}).items()}
+        memory = from_data(kept.get("data", {}), binary)
+        obeyed = any(state.asked == asked for state in memory.revisions.values())
+        entries = [json.loads(line) for line in memory.history] if obeyed else []
+        return [entry["t"] for entry in entries if "window" in entry]
+
+    return until("the look is saved", saved, timeout=30)
 
 
 def test_a_model_deleted_while_the_operator_is_down_is_gone(

@@ -20,6 +20,7 @@ from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.goodput import goodput, page
 from tests.support.models import QUICK_PROBES
 from tests.support.served import Served, apply
+from tests.support.shares import Stretch, judge
 from tests.support.traffic import traffic
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(420)]
@@ -28,6 +29,16 @@ Holds = Callable[[Manifest], bool]
 
 CLIENTS = 4
 WINDOW_SECONDS = 5.0
+TRACE = (
+    ("one request", 1, 0.0, 15),
+    ("eight requests", 8, 0.0, 15),
+    ("eight requests, half foreseen", 8, 0.1, 15),
+    ("eight requests, acceptance collapsed", 8, 1.0, 15),
+    ("one request again", 1, 0.0, 15),
+)
+"""Phases: name, clients, temperature, seconds. The warmer, the less of the target a draft foresees.
+"""
+
 PROMPTS = ("the quick brown fox", "zero one two three", "def main(argv):", "an operator watches")
 
 
@@ -105,6 +116,21 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
     assert "ProposalLengthChanged" in tiny.events()
 
 
+def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: Served) -> None:
+    """One run, judged by its own interleaved measurements: a second run would meet another
+    machine."""
+    tiny.wait_ready()
+    tiny.change({"tuning": {"window": {"drafts": 100, "minSeconds": 2}}})
+
+    stretches = [_phase(tiny, *phase) for phase in TRACE]
+    tiny.change({"tuning": {"window": {"drafts": None, "minSeconds": 5}}})
+
+    judged = judge(stretches)
+    print("", *judged.lines, sep="\n  ")
+    assert judged.shares.tuned >= 0.9
+    assert judged.shares.tuned > min(judged.shares.fixed.values())
+
+
 def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
     tiny: Served,
 ) -> None:
@@ -138,6 +164,18 @@ def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     assert found["status"]["mode"] == "Speculative"
     assert found["status"]["proposalLength"] > 0
     assert report.failed == 0, report.failures
+
+
+def _phase(model: Served, name: str, clients: int, temperature: float, seconds: float) -> Stretch:
+    """So many clients for so long; all of them are there when the first page is read."""
+    address = model.address()
+    with traffic(model.url(), model.name, clients, temperature=temperature) as report:
+        until("all clients run", lambda: page(address)["running"] == clients, timeout=60)
+        before, opened = page(address), time.monotonic()
+        until("the phase's end", lambda: time.monotonic() - opened >= seconds, timeout=600)
+        after = page(address)
+    assert report.failed == 0, report.failures
+    return Stretch(name, clients, before, after)
 
 
 def _local_example() -> Manifest:

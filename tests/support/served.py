@@ -149,9 +149,9 @@ class Served:
         body = {"model": self.name, "prompt": prompt, "max_tokens": tokens, "temperature": 0}
         return str(_send(f"{self.url()}/v1/completions", body)["choices"][0]["text"])
 
-    def world(self, **conditions: Any) -> None:
-        """Changes the simulated engine of its only pod."""
-        _send(f"http://{self.address()}:{CONTROL_PORT}/world", conditions, "PATCH")
+    def world(self, *, address: str | None = None, **conditions: Any) -> None:
+        """Changes the simulated engine at a pod's address, by default its only pod's."""
+        _send(f"http://{address or self.address()}:{CONTROL_PORT}/world", conditions, "PATCH")
 
 
 def apply(api: KubernetesApi, namespace: str, manifest: Manifest) -> Served:

@@ -14,7 +14,9 @@ LONGEST = 600.0
 
 
 @contextmanager
-def traffic(url: str, model: str, concurrency: int, max_tokens: int = 128) -> Iterator[LoadReport]:
+def traffic(
+    url: str, model: str, concurrency: int, max_tokens: int = 128, *, temperature: float = 0.0
+) -> Iterator[LoadReport]:
     """Steady load on `url` for as long as the body runs; the report grows meanwhile."""
     plan = LoadPlan(
         url=url,
@@ -23,6 +25,7 @@ def traffic(url: str, model: str, concurrency: int, max_tokens: int = 128) -> It
         max_tokens=max_tokens,
         prompt_words=8,
         model=model,
+        temperature=temperature,
     )
     loop = asyncio.new_event_loop()
     running = loop.run_until_complete(_made(plan))
