@@ -7,6 +7,7 @@ from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.schedule import fixed_table
 from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.policy import Policy, WindowLimits
+from speculative_operator.tuning.prior import prior_of
 from speculative_operator.tuning.schedule import ScheduleFile
 from speculative_operator.tuning.state import State
 
@@ -36,6 +37,7 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
             least_seconds=tuning.window.min_seconds,
             most_seconds=tuning.window.max_seconds,
         ),
+        prior=prior_of(facts.method.value),
     )
 
 

@@ -4,10 +4,11 @@
     E(K) = 1 + sum of accepted / requests  tokens that a request gets of a step
                                            (= 1 + p_1 + … + p_K where every request has a draft)
 
-E(K) comes from K's own row and from the surest other one: that of a larger K cut off (reads up to
-5% low for block drafters) or a smaller K's carried on geometrically. Rows fade, so that an old
-trial does not outweigh what the K in force shows now. A window that contradicts its row is
-held out; the second in the same direction is a change of traffic, and all older rows go.
+E(K) comes from K's own row and from the surest other one: that of a longer proposal cut off, or
+that of a shorter one carried on. Rows fade, so that an old trial does not outweigh what the K in
+force shows now. Windows differ by more than their sampling: the prompts of the minute move all
+positions together. A window that no such jitter explains is a change of traffic: older rows are
+put aside, and come back when a later change leads back to them.
 """
 
 from __future__ import annotations
@@ -18,17 +19,24 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from speculative_operator.tuning.page import Phase, Position
+from speculative_operator.tuning.prior import SEQUENTIAL, Prior
 from speculative_operator.tuning.window import Window
 
-FADING = 0.85
+FADING = 0.95
 """What a row keeps of its weight from window to window."""
 
-OWN_ERROR, CUT_ERROR, CARRIED_ERROR = 0.005, 0.03, 0.06
-"""Relative errors of E besides sampling: of an own row, of a cut row, and per position carried on
-(measured: cut rows 1 to 5%, rows carried on from K=3 3 to 6%)."""
+JITTER = 0.12
+"""Standard deviation of the logit of every p_i from window to window, common to all positions."""
 
-STEEPEST, TOLERANCE = 4.0, 0.08
-"""A window contradicts its row beyond 4 standard errors, traffic jitter of 8% included."""
+OWN_ERROR = 0.004
+"""Relative error of E that no number of windows removes."""
+
+STEEPEST = 4.0
+"""Standard errors, jitter included, from which a window contradicts what is known."""
+
+SETTLED = 4
+"""Windows with drafts after a change until what is known counts as a state of its own, worth coming
+back to."""
 
 MOST = 5000.0
 """Drafts that one window counts for at most: one that covers an hour, after the operator was away,
@@ -47,11 +55,13 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Fading sums at one K; `accepted[i]` counts drafts whose first i+1 tokens were accepted."""
+    """Fading sums at one K over `windows` windows; `accepted[i]` counts drafts whose first i+1
+    tokens were accepted."""
 
     requests: float
     drafts: float
     accepted: tuple[float, ...]
+    windows: float = 1.0
 
     @property
     def positions(self) -> tuple[float, ...]:
@@ -63,93 +73,158 @@ class Row:
         """Accepted draft tokens a request and step, E - 1."""
         return sum(self.accepted) / self.requests
 
-    def spread(self, length: int) -> float:
-        """Variance of the accepted tokens of one request, of at most `length` draft tokens.
+    @property
+    def sampling(self) -> float:
+        """Variance of `brought` because drafts are few."""
+        return self._sums(self.accepted, 0.0)[-1].variance
+
+    @property
+    def variance(self) -> float:
+        """Variance of `brought`, the jitter of the windows included."""
+        return self._sums(self.accepted, JITTER)[-1].variance
+
+    def _sums(self, accepted: Iterable[float], jitter: float) -> list[Estimate]:
+        """E(k) - 1 for k = 1, 2, … from so many accepted at each position.
 
         A count X of nested events has E[X²] = sum of (2i-1)·p_i. Half an event is added to each,
         so that no acceptance in few drafts is not taken for certainty.
         """
-        chances = [(count + 0.5) / (self.requests + 1.0) for count in self.accepted[:length]]
-        second = sum((2 * i + 1) * p for i, p in enumerate(chances))
-        return max(second - sum(chances) ** 2, 0.0)
+        total = first = second = moved = 0.0
+        common = jitter**2 / max(self.windows, 1.0)
+        sums = []
+        for i, count in enumerate(accepted):
+            total += count
+            p = min((count + 0.5) / (self.requests + 1.0), 1.0)
+            first += p
+            second += (2 * i + 1) * p
+            moved += p * (1 - p)
+            sampling = max(second - first**2, 0.0) / self.requests
+            sums.append(Estimate(total / self.requests, sampling + common * moved**2))
+        return sums
 
     def at_most(self, drafts: float) -> Row:
         """The same shares from no more than so many drafts."""
         scale = min(1.0, drafts / self.drafts)
         accepted = tuple(count * scale for count in self.accepted)
-        return Row(self.requests * scale, self.drafts * scale, accepted)
+        return Row(self.requests * scale, self.drafts * scale, accepted, self.windows)
 
     def faded_plus(self, new: Row | None) -> Row:
         """This row one window later, with what the window brought."""
         faded = [count * FADING for count in self.accepted]
         requests, drafts = self.requests * FADING, self.drafts * FADING
+        windows = self.windows * FADING
         if new is not None:
             longest = max(len(faded), len(new.accepted))
             faded += [0.0] * (longest - len(faded))
             for index, count in enumerate(new.accepted):
                 faded[index] += count
             requests, drafts = requests + new.requests, drafts + new.drafts
-        return Row(requests, drafts, tuple(faded))
+            windows += new.windows
+        return Row(requests, drafts, tuple(faded), windows)
+
+    def lengths(self, arms: Iterable[int], prior: Prior) -> dict[int, Estimate]:
+        """log E(k) of each k above 0 as this row tells it: its own, cut off, or carried on."""
+        wanted = [k for k in arms if k]
+        of = len(self.accepted)
+        counts = list(self.accepted)
+        last = counts[-1]
+        before = counts[-2] if of > 1 else self.drafts
+        ratio = min(last / before, 0.99) if before else 0.0
+        for _ in range(max(wanted, default=0) - of):
+            ratio *= prior.decline
+            last *= ratio
+            counts.append(last)
+        sums = self._sums(counts, JITTER)
+        found = {}
+        for k in wanted:
+            brought, variance = sums[k - 1]
+            length = 1.0 + brought
+            shift, error = 0.0, OWN_ERROR
+            if of > k:
+                shift, error = prior.cut, prior.cut_error
+            elif of < k:
+                error = prior.carried_error * (k - of)
+            share = brought / length
+            found[k] = Estimate(
+                math.log(length) + shift * share, variance / length**2 + error**2 * share
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Rows by K. `surprise` is the direction (-1, 1) of a window that was held out, or 0."""
+    """Rows by K, those that were known before the last change of traffic, and windows since."""
 
     rows: Mapping[int, Row] = field(default_factory=dict)
-    surprise: int = 0
+    former: Mapping[int, Row] = field(default_factory=dict)
+    age: int = SETTLED
 
     def after(self, window: Window) -> Acceptance:
         """What is known after one more window."""
         new = {k: row.at_most(MOST) for k, row in window_rows(window).items()}
-        direction = self._contradicted(new)
-        if direction and direction != self.surprise:
-            return replace(self, surprise=direction)
-        if direction:
-            return Acceptance(new)
-        kept = {k: row.faded_plus(new.get(k)) for k, row in self.rows.items()}
-        kept |= {k: row for k, row in new.items() if k not in kept}
-        return Acceptance({k: row for k, row in kept.items() if row.drafts >= 1.0})
-
-    def _contradicted(self, new: Mapping[int, Row]) -> int:
-        """Whether the window's largest row lies far below (-1) or above (1) what was known."""
         if not new:
-            return 0
-        k = max(new, key=lambda arm: new[arm].drafts)
-        row, known = new[k], self.rows.get(k)
-        if known is None or min(row.drafts, known.drafts) < ENOUGH:
-            return 0
-        spread = known.spread(k) * (1 / row.requests + 1 / known.requests)
-        jitter = TOLERANCE * (known.brought + 0.05)
-        distance = (row.brought - known.brought) / math.sqrt(spread + jitter**2)
-        return int(math.copysign(1, distance)) if abs(distance) > STEEPEST else 0
+            return self
+        if not _contradicts(new, self.rows):
+            return replace(self, rows=_joined(self.rows, new), age=self.age + 1)
+        before = self.rows if self.age >= SETTLED else self.former
+        if self.former and not _contradicts(new, self.former):
+            return Acceptance(_joined(self.former, new), before, age=0)
+        return Acceptance(new, before, age=0)
 
-    def length(self, k: int) -> Estimate | None:
-        """log E(K), or None where no draft of any K was seen. E(0) is exactly 1."""
-        if k == 0:
-            return Estimate(0.0, 0.0)
-        others = [_carried(self.rows[of], of, k) for of in self._telling(k)]
-        known = sorted(others, key=lambda estimate: estimate.variance)[:1]
-        if k in self.rows:
-            known.append(_carried(self.rows[k], k, k))
-        if not known:
-            return None
-        sureness = sum(1 / estimate.variance for estimate in known)
-        mean = sum(estimate.mean / estimate.variance for estimate in known) / sureness
-        return Estimate(mean, 1 / sureness)
+    def lengths(self, arms: Iterable[int], prior: Prior = SEQUENTIAL) -> dict[int, Estimate]:
+        """log E(K) of these K, as far as anything is known of them. E(0) is exactly 1.
 
-    def lengths(self, arms: Iterable[int]) -> dict[int, Estimate]:
-        """log E(K) of all these K, as far as anything is known of them."""
-        found = {k: self.length(k) for k in arms}
-        return {k: estimate for k, estimate in found.items() if estimate is not None}
+        Each from its own row and from the surest other one: rows of the same windows err alike.
+        """
+        arms = tuple(arms)
+        told = {of: row.lengths(arms, prior) for of, row in self.rows.items()}
+        found = {0: Estimate(0.0, 0.0)} if 0 in arms else {}
+        for k in arms:
+            if k and told:
+                others = [lengths[k] for of, lengths in told.items() if of != k]
+                known = sorted(others, key=_variance)[:1]
+                if k in told:
+                    known.append(told[k][k])
+                sureness = sum(1 / estimate.variance for estimate in known)
+                mean = sum(estimate.mean / estimate.variance for estimate in known) / sureness
+                found[k] = Estimate(mean, 1 / sureness)
+        return found
 
-    def _telling(self, k: int) -> set[int]:
-        """Other K whose rows may tell most of this one: its neighbours, and the most played."""
-        others = [of for of in self.rows if of != k]
-        above = min((of for of in others if of > k), default=None)
-        below = max((of for of in others if of < k), default=None)
-        most = max(others, key=lambda of: self.rows[of].drafts, default=None)
-        return {of for of in (above, below, most) if of is not None}
+    def length(self, k: int, prior: Prior = SEQUENTIAL) -> Estimate | None:
+        """log E(K), or None where no draft of any K was seen."""
+        return self.lengths((k,), prior).get(k)
+
+
+def _variance(estimate: Estimate) -> float:
+    return estimate.variance
+
+
+def _joined(known: Mapping[int, Row], new: Mapping[int, Row]) -> dict[int, Row]:
+    """Known rows one window later."""
+    kept = {k: row.faded_plus(new.get(k)) for k, row in known.items()}
+    kept |= {k: row for k, row in new.items() if k not in kept}
+    return {k: row for k, row in kept.items() if row.drafts >= 1.0}
+
+
+def _contradicts(new: Mapping[int, Row], known: Mapping[int, Row]) -> bool:
+    """Whether the window's largest row lies far from what was known of its K."""
+    k = max(new, key=lambda arm: new[arm].drafts)
+    row, old = new[k], known.get(k)
+    if old is None:
+        old = _cut(known, k)
+    if old is None or min(row.drafts, old.drafts) < ENOUGH:
+        return False
+    error = math.sqrt(row.variance + old.variance + (0.02 * old.brought) ** 2)
+    return abs(row.brought - old.brought) > STEEPEST * error
+
+
+def _cut(known: Mapping[int, Row], k: int) -> Row | None:
+    """What the nearest longer proposal says of K, if there is one."""
+    of = min((other for other in known if other > k), default=None)
+    if of is None:
+        return None
+    row = known[of]
+    return replace(row, accepted=row.accepted[:k])
 
 
 def window_rows(window: Window) -> dict[int, Row]:
@@ -170,17 +245,3 @@ def window_rows(window: Window) -> dict[int, Row]:
                 accepted=tuple(at.accepted if at else 0.0 for at in accepted),
             )
     return rows
-
-
-def _carried(row: Row, of: int, k: int) -> Estimate:
-    """log E(k) from the row of K = `of`: its own, cut off, or carried on."""
-    counts = list(row.accepted[:k])
-    if of < k:
-        last = counts[-1]
-        before = counts[-2] if len(counts) > 1 else row.drafts
-        ratio = min(last / before, 0.98) if before else 0.0
-        counts += [last * ratio**further for further in range(1, k - of + 1)]
-    length = 1.0 + sum(counts) / row.requests
-    sampling = Row(row.requests, row.drafts, tuple(counts)).spread(k) / row.requests / length**2
-    error = OWN_ERROR if of == k else CUT_ERROR if of > k else CARRIED_ERROR * (k - of)
-    return Estimate(math.log(length), sampling + error**2)

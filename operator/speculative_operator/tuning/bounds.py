@@ -16,8 +16,7 @@ from speculative_operator.tuning.verdict import Change
 def within_bounds(state: State, policy: Policy, now: float) -> tuple[State, Changes]:
     """The state with every K in force moved to the nearest that is allowed; also the first table.
 
-    In mode Off, and where K cannot change live, bounds move nothing. Where the user forbids K=0, a
-    fault is still told but no longer acted upon.
+    In mode Off, and where K cannot change live, bounds move nothing.
     """
     if not state.table:
         return replace(state, table=policy.start_table), ()
@@ -41,10 +40,7 @@ def within_bounds(state: State, policy: Policy, now: float) -> tuple[State, Chan
         if k not in policy.arms
     )
     buckets = {
-        name: replace(bucket, length=policy.nearest_arm(bucket.length), wish=None, wished=0)
+        name: replace(bucket, length=policy.nearest_arm(bucket.length))
         for name, bucket in state.buckets.items()
     }
-    fault = state.fault
-    if fault is not None and 0 not in policy.arms:
-        fault = replace(fault, acted=False)
-    return played(replace(state, buckets=buckets, fault=fault), table, changes), changes
+    return played(replace(state, buckets=buckets), table, changes), changes

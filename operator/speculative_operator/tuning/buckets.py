@@ -39,15 +39,15 @@ def traffic(window: Window) -> dict[int, float]:
     return seen
 
 
-def step_times(window: Window, bucket: int) -> list[list[StepTime]]:
-    """Step times of decode-only steps in one bucket: a list for each of its cells."""
+def step_times(window: Window, bucket: int) -> dict[int | None, list[StepTime]]:
+    """Step times of decode-only steps in one bucket, by cell."""
     cells: dict[int | None, list[StepTime]] = {}
     for key, counts in window.rows.items():
         if key.phase is Phase.DECODE and bucket_of(key.cell) == bucket:
             time = step_time(key.k, counts)
             if time is not None:
                 cells.setdefault(key.cell, []).append(time)
-    return list(cells.values())
+    return cells
 
 
 def decoded(window: Window, bucket: int, k: int) -> Counts:

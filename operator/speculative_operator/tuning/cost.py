@@ -1,54 +1,67 @@
-"""What a speculative step costs: c(K) = T_step(K) / T_step(0), for one batch bucket.
+"""How long a step takes at each K: one batch bucket's state-space model of log step time.
 
-A normal distribution over log c(K) of all K together. The prior is the line T ~ a(1 + rK) of the
-measured rows with a (the price of switching speculation on) and r wide, so that one K tells of its
-neighbours. Step times are compared only within one window and one batch cell: the level there is
-free, so drift of the machine, which hits all K alike, teaches nothing. A K that was played alone
-teaches nothing either.
+    log T(K, cell, window) = level(cell) + log c(K) + common(window) + noise
 
-Step counts alone do not say how noisy windows are: other processes slow some blocks down and not
-others. So the variance of times is scaled by how far they have lain from what was expected.
+- `level` is log T(0) in a batch cell. It walks from window to window, and `common` is what the
+  machine does to a whole window; both have the standard deviation `drift`, which is learned. So two
+  K timed in the same window are compared exactly, and two timed in different windows as well as
+  the machine is steady.
+- `log c(K)`, the cost of K in steps at K=0, has the prior of its drafter's kind and changes slowly.
+- `noise` scales the variance that the counters show, and is learned: steps in a row are alike.
 
-A time that contradicts what is known is held out; the second of the same K in the same direction
-is a change, and is believed. So one outlier on the only look at a K decides nothing.
+All unknowns are normal and are moved by Kalman's update. Slow outliers are part of the model: one
+time in SLOW_SHARE is too long by about exp(SLOW), so an update counts for as much as it is likely
+to be none, and what may have been an outlier leaves doubt. A time far too long is held out; the
+second in a row of the same K is a change, and so is one far too short, since nothing makes steps
+faster by chance. Then everything that was known becomes less sure, or, if it was so before the
+last change, is known again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.belief import Belief, Triangle, entry
 from speculative_operator.tuning.page import Counts
-
-SEQUENTIAL, BLOCK = (1.4, 0.13), (1.6, 0.09)
-"""(a, r) of drafters that propose token by token, and of those that propose a block at once."""
-
-PRICE_ERROR, SLOPE_ERROR, OWN_ERROR = 0.35, 0.06, 0.20
-"""Standard deviations of log a, of r, and of each K's own distance from the line."""
-
-DRIFT = 0.005
-"""How far log c of each K, and of all together, may move from window to window."""
-
-MEASURED = 0.18
-"""A ratio less sure than that was not measured; no prior is as sure (OWN_ERROR)."""
+from speculative_operator.tuning.prior import Prior
 
 LEAST_STEPS = 3
-STEP_ERROR, BLOCK_ERROR = 0.02, 0.015
+STEP_ERROR, BLOCK_ERROR = 0.02, 0.02
 """Least spread of log step times, and the error of a mean that no number of steps removes."""
 
-STEEPEST, CHANGED = 3.5, 0.3
-"""Standard errors from which a time contradicts; how much a believed change widens log c."""
+OWN_DRIFT, PRICE_DRIFT = 0.002, 0.004
+"""How far log c of each K, and of all together, may move from window to window."""
 
-NOISE_RATE, MOST_NOISE = 0.1, 30.0
-"""How fast the scale of the times' variance is learned, and its limit."""
+START_DRIFT, LEAST_DRIFT, MOST_DRIFT = 0.01, 0.001, 0.2
+LEAST_NOISE, MOST_NOISE = 0.1, 30.0
+LEARNING = 0.08
+"""How fast drift and noise follow the surprises."""
+
+SLOW_SHARE, SLOW, SLOW_ERROR = 0.02, 0.6, 0.4
+"""How many times are outliers, and how much longer, as a logarithm."""
+
+STEEPEST = 3.5
+"""Standard errors from which a time contradicts."""
+
+CHANGED = 0.4
+"""How much less sure a change makes a level. Costs become as much less sure as they were at first.
+"""
+
+INHERITED, INHERITED_OWN = 0.15, 0.03
+"""How much less sure a neighbouring bucket's costs are here: of all K together, and of each."""
+
+SETTLED = 8
+"""Windows after a change until what is known counts as a state of its own, worth coming back to."""
+
+MEASURED = 0.12
+"""A ratio less sure than that is not known."""
 
 FREE = 100.0
-"""Variance of the level: as good as infinite for a logarithm of microseconds."""
-
-Matrix = tuple[tuple[float, ...], ...]
+"""Variance of a level of which nothing is known: as good as infinite for a logarithm."""
 
 
 class StepTime(NamedTuple):
@@ -71,156 +84,282 @@ def step_time(k: int, counts: Counts) -> StepTime | None:
     return StepTime(k, mean, 2.0 * spread / counts.steps + BLOCK_ERROR**2)
 
 
+Cell = int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Levels of `cells`, then log c of each length: means and covariance."""
+
+    cells: tuple[Cell, ...]
+    means: tuple[float, ...]
+    covariance: Triangle
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """log c(K) for the K in `lengths` (ascending, all above 0): means and covariance.
+    """The model's state. `lengths` are ascending and above 0.
 
-    `held` has the direction (-1, 1) of a contradicting time that was held out, by K. `noise` is
-    how much larger the variance of times is than their steps say, at least 1.
+    former  what was known before the last change
+    age     windows since then
+    held    K whose last time was held out
+    shock   the last surprise of a level, in standard errors
     """
 
     lengths: tuple[int, ...]
-    means: tuple[float, ...]
-    covariance: Matrix
-    held: Mapping[int, int] = field(default_factory=dict)
+    known: Known
+    former: Known | None = None
+    held: frozenset[int] = frozenset()
     noise: float = 1.0
+    drift: float = START_DRIFT
+    shock: float = 0.0
+    age: int = SETTLED
 
     @classmethod
-    def prior(cls, lengths: tuple[int, ...], *, block: bool) -> Cost:
-        """Before anything was measured; `block` for drafters that propose a block at once."""
-        price, slope = BLOCK if block else SEQUENTIAL
-        tilt = [SLOPE_ERROR * k / (1 + slope * k) for k in lengths]
-        covariance = tuple(
-            tuple(
-                PRICE_ERROR**2 + tilt[i] * tilt[j] + (OWN_ERROR**2 if i == j else 0.0)
-                for j in range(len(lengths))
-            )
-            for i in range(len(lengths))
-        )
-        return cls(lengths, tuple(math.log(price * (1 + slope * k)) for k in lengths), covariance)
+    def start(cls, lengths: tuple[int, ...], prior: Prior) -> Cost:
+        """Before anything was measured."""
+        means = tuple(prior.price + math.log(1 + prior.slope * k) for k in lengths)
+        return cls(lengths, Known((), means, _spread(lengths, prior)))
 
     def of(self, k: int) -> Estimate:
         """log c(K); c(0) is exactly 1."""
         if k == 0:
             return Estimate(0.0, 0.0)
-        index = self.lengths.index(k)
-        return Estimate(self.means[index], self.covariance[index][index])
+        index = self._index(k)
+        return Estimate(self.known.means[index], self.known.covariance[index][index])
+
+    def least(self, k: int) -> float:
+        """The lower of log c(K) now and before the last change."""
+        now = self.of(k).mean
+        if self.former is None:
+            return now
+        return min(now, self.former.means[len(self.former.cells) + self.lengths.index(k)])
 
     def between(self, k: int, other: int) -> Estimate:
         """log of T_step(k) / T_step(other)."""
         (mean, variance), (other_mean, other_variance) = self.of(k), self.of(other)
-        shared = 0.0
-        if k and other:
-            shared = self.covariance[self.lengths.index(k)][self.lengths.index(other)]
+        shared = self._shared(k, other) if k and other else 0.0
         return Estimate(mean - other_mean, max(variance + other_variance - 2 * shared, 0.0))
 
     def measured(self, k: int, other: int) -> bool:
-        """Whether both were timed under the same traffic, so that the ratio is known."""
+        """Whether the ratio of their step times is known."""
         return self.between(k, other).variance <= MEASURED**2
 
-    def widened(self, windows: int) -> Cost:
-        """The same belief so many windows later, without evidence in between."""
-        return self._wider(windows * DRIFT**2, windows * DRIFT**2)
+    def joint(self, arms: Sequence[int]) -> list[list[float]]:
+        """Covariance of log T of these K in the first cell; (arms, arms)."""
+        covariance = self.known.covariance
+        index = [self._index(k) if k else -1 for k in arms]
+        levels = len(self.known.cells)
+        level = covariance[0][0] if levels else 0.0
+        with_level = [covariance[i][0] if levels and i >= 0 else 0.0 for i in index]
+        return [
+            [
+                level + of_i + of_j + (entry(covariance, i, j) if i >= 0 and j >= 0 else 0.0)
+                for j, of_j in zip(index, with_level, strict=True)
+            ]
+            for i, of_i in zip(index, with_level, strict=True)
+        ]
 
     def inherited(self) -> Cost:
         """What this bucket's cost says of a neighbouring bucket: a start, not a measurement."""
-        return self._wider(PRICE_ERROR**2, OWN_ERROR**2)
-
-    def _wider(self, together: float, each: float) -> Cost:
+        first = len(self.known.cells)
+        rows = self.known.covariance[first:]
         covariance = tuple(
-            tuple(value + together + (each if i == j else 0.0) for j, value in enumerate(row))
-            for i, row in enumerate(self.covariance)
+            tuple(
+                value + INHERITED**2 + (INHERITED_OWN**2 if i == j else 0.0)
+                for j, value in enumerate(row[first:])
+            )
+            for i, row in enumerate(rows)
         )
-        return replace(self, covariance=covariance)
+        return Cost(
+            self.lengths,
+            Known((), self.known.means[first:], covariance),
+            noise=self.noise,
+            drift=self.drift,
+        )
 
-    def after(self, times: Sequence[StepTime]) -> Cost:
-        """What is known after the step times of one window in one cell, surest first.
+    def after(
+        self, cells: Mapping[Cell, Sequence[StepTime]], prior: Prior, windows: int = 1
+    ) -> Cost:
+        """What is known after the step times of one window, so many windows after the last."""
+        update = _Update(self, prior, windows)
+        for cell, times in cells.items():
+            timed = [
+                time._replace(variance=time.variance * self.noise)
+                for time in times
+                if time.k == 0 or time.k in self.lengths
+            ]
+            if timed:
+                update.take(cell, sorted(timed, key=lambda time: time.variance))
+        return update.cost()
 
-        The first one fixes the level. Kalman's update, one time after the other.
-        """
-        known = [
-            time._replace(variance=time.variance * self.noise)
-            for time in times
-            if time.k == 0 or time.k in self.lengths
-        ]
-        if len(known) < 2:
-            return self
-        first, *others = sorted(known, key=lambda time: time.variance)
-        filtered = _Filter(self)
-        filtered.level(first)
-        held, noise = dict(self.held), self.noise
-        for time in others:
-            surprise, own = filtered.surprise(time)
-            noise = _learned_noise(noise, surprise, own)
-            if abs(surprise) <= STEEPEST:
-                held.pop(time.k, None)
-            else:
-                direction = 1 if surprise > 0 else -1
-                if held.get(time.k) != direction:
-                    held[time.k] = direction
-                    continue
-                del held[time.k]
-                filtered.widen(time.k)
-            filtered.learn(time)
-        means, covariance = filtered.belief()
-        return Cost(self.lengths, means, covariance, held, noise)
+    def _index(self, k: int) -> int:
+        return len(self.known.cells) + self.lengths.index(k)
+
+    def _shared(self, k: int, other: int) -> float:
+        return entry(self.known.covariance, self._index(k), self._index(other))
 
 
-def _learned_noise(noise: float, surprise: float, own: float) -> float:
-    """The scale after one more time; in balance when squared surprises are 1 on average. `own` is
-    the share of the expected variance that is the time's: doubt about c(K) says nothing of noise.
-    """
-    grown = noise * (1 + NOISE_RATE * own * (min(surprise**2, STEEPEST**2) - 1))
-    return min(max(grown, 1.0), MOST_NOISE)
+class _Update:
+    """One window on its way into a cost."""
+
+    def __init__(self, cost: Cost, prior: Prior, windows: int) -> None:
+        self._cost, self._prior = cost, prior
+        self._cells = list(cost.known.cells)
+        self._belief = Belief(cost.known.means, cost.known.covariance)
+        self._former, self._age = cost.former, cost.age + windows
+        self._held = set(cost.held)
+        self._noise, self._drift, self._shock = cost.noise, cost.drift, cost.shock
+        self._pass(windows)
+
+    def _pass(self, windows: int) -> None:
+        """Time goes by: levels and costs may have moved."""
+        levels = len(self._cells)
+        for i in range(levels):
+            self._belief.widen(i, i, windows * self._drift**2)
+        together, each = windows * PRICE_DRIFT**2, windows * OWN_DRIFT**2
+        for i in range(levels, len(self._belief.means)):
+            for j in range(levels, i + 1):
+                self._belief.widen(i, j, together + (each if i == j else 0.0))
+
+    def take(self, cell: Cell, times: Sequence[StepTime]) -> None:
+        """The times of one cell, surest first. The first one tells of the window as a whole: if it
+        is held out, the window may be out of line, and the others are not taken in."""
+        if cell not in self._cells:
+            self._add_level(cell, times[0])
+            for time in times[1:]:
+                self._learn((self._cells.index(cell),), time, first=False)
+            return
+        common = self._belief.add(self._drift**2)
+        window = (self._cells.index(cell), common)
+        if self._learn(window, times[0], first=True):
+            for time in times[1:]:
+                self._learn(window, time, first=False)
+        self._belief.drop_last()
+
+    def _add_level(self, cell: Cell, time: StepTime) -> None:
+        """A new unknown before the lengths: what the first time leaves of it."""
+        at = len(self._cells)
+        self._cells.append(cell)
+        known = self._belief.means[at + self._cost.lengths.index(time.k)] if time.k else 0.0
+        self._belief.insert(at, time.mean - known, FREE)
+        _, variance, weights = self._belief.expected(self._touched((at,), time.k))
+        self._belief.learn(weights, 0.0, 1.0 / (variance + time.variance))
+        self._belief.widen(at, at, SLOW_SHARE * SLOW**2)
+
+    def _touched(self, window: tuple[int, ...], k: int) -> tuple[int, ...]:
+        return (*window, len(self._cells) + self._cost.lengths.index(k)) if k else window
+
+    def _learn(self, window: tuple[int, ...], time: StepTime, *, first: bool) -> bool:
+        """Takes in one time; False if it was held out."""
+        touched = self._touched(window, time.k)
+        mean, variance, weights = self._belief.expected(touched)
+        total = variance + time.variance
+        error = time.mean - mean
+        surprise = error / math.sqrt(total)
+        doubt = _outlier_chance(error, total)
+        if abs(surprise) <= STEEPEST:
+            self._held.discard(time.k)
+            self._adapt(surprise, time.variance / total, first=first)
+        else:
+            if surprise > 0 and time.k not in self._held:
+                self._held.add(time.k)
+                return False
+            self._held.discard(time.k)
+            self._change(touched, time, first=first)
+            mean, variance, weights = self._belief.expected(touched)
+            total = variance + time.variance
+            error, doubt = time.mean - mean, 0.0
+        # Two cases, mixed and made normal again; an outlier teaches nothing.
+        sure, step = 1.0 - doubt, error / total
+        self._belief.learn(weights, sure * step, sure / total - sure * doubt * step**2)
+        return True
+
+    def _adapt(self, surprise: float, own: float, *, first: bool) -> None:
+        """Surprises of a model that is right have the variance 1 and do not depend on each other:
+        larger ones mean more noise, ones that follow each other in direction a level that walks."""
+        excess = min(surprise**2, 9.0) - 1.0
+        noise = self._noise * math.exp(LEARNING * own * excess)
+        self._noise = min(max(noise, LEAST_NOISE), MOST_NOISE)
+        if first:
+            drift = self._drift * math.exp(LEARNING * surprise * self._shock)
+            self._drift = min(max(drift, LEAST_DRIFT), MOST_DRIFT)
+            self._shock = max(min(surprise, 3.0), -3.0)
+
+    def _change(self, touched: tuple[int, ...], time: StepTime, *, first: bool) -> None:
+        """Something is not as it was. If it is as it was before that, that is known again."""
+        self._shock = 0.0
+        before, former = self._known(), self._former
+        if self._age >= SETTLED:
+            self._former = before
+        self._age = 0
+        if former is not None and former.cells == before.cells:
+            again = Belief(former.means, former.covariance)
+            again.add(self._drift**2)
+            mean, variance, _ = again.expected(touched)
+            if abs(time.mean - mean) < STEEPEST * math.sqrt(variance + time.variance):
+                self._belief = again
+                return
+        self._widen(touched[0], time.k, first=first)
+
+    def _widen(self, level: int, k: int, *, first: bool) -> None:
+        """What may have changed: anything, if the window's surest time says so. Else that one was
+        as expected, so it is the other K alone; and if that is K=0, speculation's price."""
+        widen, levels = self._belief.widen, len(self._cells)
+        last = levels + len(self._cost.lengths)
+        if first:
+            for i in range(levels):
+                widen(i, i, CHANGED**2)
+            for i, row in enumerate(_spread(self._cost.lengths, self._prior), levels):
+                for j, variance in enumerate(row, levels):
+                    widen(i, j, variance)
+        elif k:
+            at = self._touched((level,), k)[-1]
+            widen(at, at, CHANGED**2)
+        else:
+            variance = self._prior.price_error**2
+            widen(level, level, variance)
+            for i in range(levels, last):
+                widen(i, level, -variance)
+                for j in range(levels, i + 1):
+                    widen(i, j, variance)
+
+    def _known(self) -> Known:
+        size = len(self._cells) + len(self._cost.lengths)
+        rows = self._belief.covariance[:size]
+        return Known(tuple(self._cells), tuple(self._belief.means[:size]), tuple(map(tuple, rows)))
+
+    def cost(self) -> Cost:
+        """The result."""
+        return replace(
+            self._cost,
+            known=self._known(),
+            former=self._former,
+            held=frozenset(self._held),
+            noise=self._noise,
+            drift=self._drift,
+            shock=self._shock,
+            age=self._age,
+        )
 
 
-class _Filter:
-    """Means and covariance of (level, log c of each length) while one window is taken in."""
+def _spread(lengths: Sequence[int], prior: Prior) -> Triangle:
+    """Covariance of log c over drafters of one kind."""
+    tilt = [prior.slope_error * k / (1 + prior.slope * k) for k in lengths]
+    return tuple(
+        tuple(
+            prior.price_error**2 + tilt[i] * tilt[j] + (prior.own_error**2 if i == j else 0.0)
+            for j in range(i + 1)
+        )
+        for i in range(len(lengths))
+    )
 
-    def __init__(self, cost: Cost) -> None:
-        self._lengths = cost.lengths
-        self._means = [0.0, *cost.means]
-        self._covariance = [
-            [FREE, *([0.0] * len(cost.lengths))],
-            *([0.0, *row] for row in cost.covariance),
-        ]
 
-    def _touched(self, k: int) -> tuple[int, ...]:
-        return (0,) if k == 0 else (0, self._lengths.index(k) + 1)
-
-    def level(self, time: StepTime) -> None:
-        self._means[0] = time.mean - sum(self._means[i] for i in self._touched(time.k) if i)
-        self.learn(time)
-
-    def surprise(self, time: StepTime) -> tuple[float, float]:
-        """Distance of a time from what is expected, in standard errors, and the share of that
-        error's variance that is the time's own."""
-        touched = self._touched(time.k)
-        expected = sum(self._means[i] for i in touched)
-        variance = sum(self._covariance[i][j] for i in touched for j in touched) + time.variance
-        return (time.mean - expected) / math.sqrt(variance), time.variance / variance
-
-    def widen(self, k: int) -> None:
-        """Makes one K less sure; K=0 is what all others are compared with, so then all of them."""
-        changed = self._touched(k)[1:] or range(1, len(self._means))
-        for i in changed:
-            for j in changed:
-                self._covariance[i][j] += CHANGED**2
-
-    def learn(self, time: StepTime) -> None:
-        touched = self._touched(time.k)
-        expected = sum(self._means[i] for i in touched)
-        weights = [sum(row[i] for i in touched) for row in self._covariance]
-        variance = sum(weights[i] for i in touched) + time.variance
-        step = (time.mean - expected) / variance
-        self._means = [
-            mean + weight * step for mean, weight in zip(self._means, weights, strict=True)
-        ]
-        self._covariance = [
-            [value - a * b / variance for value, b in zip(row, weights, strict=True)]
-            for row, a in zip(self._covariance, weights, strict=True)
-        ]
-
-    def belief(self) -> tuple[tuple[float, ...], Matrix]:
-        """Means and covariance of log c, whatever the level."""
-        return tuple(self._means[1:]), tuple(tuple(row[1:]) for row in self._covariance[1:])
+def _outlier_chance(error: float, variance: float) -> float:
+    """How likely a surprise is a slow outlier rather than what it seems."""
+    if error <= 0.0:
+        return 0.0
+    wide = variance + SLOW_ERROR**2
+    slow = SLOW_SHARE * math.exp(-((error - SLOW) ** 2) / (2 * wide)) / math.sqrt(wide)
+    usual = (1 - SLOW_SHARE) * math.exp(-(error**2) / (2 * variance)) / math.sqrt(variance)
+    return slow / (slow + usual)

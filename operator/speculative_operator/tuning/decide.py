@@ -3,16 +3,18 @@
 obey the user       bounds and mode, at once and without evidence
 check the counters  broken ones teach nothing
 learn               acceptance, and step cost per batch bucket
-faults              acceptance that no sound draft has: K=0, if K=0 was measured to be better
-choose              per bucket the K of the highest measured goodput, asked for twice
-look                trials of other K, which back off and never end for ever
+faults              acceptance that no sound draft has is told
+choose              per bucket the K of the highest expected goodput
+look                trials of other K where they are worth their cost
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.bounds import within_bounds
 from speculative_operator.tuning.choose import chosen
 from speculative_operator.tuning.conditions import health, tuned
@@ -50,9 +52,9 @@ def decide(
     """The schedule to play after a window with evidence, or after none (then only the user's
     commands count). `asked` is the value of the look annotation, `now` Unix time.
     """
-    before = state
     state, changes = within_bounds(state, policy, now)
     notices: tuple[Notice, ...] = ()
+    lengths: Mapping[int, Estimate] = {}
     if window is not None:
         state = replace(
             state,
@@ -62,12 +64,12 @@ def decide(
         if state.broken is None:
             state = learned(state, window, policy)
             state = replace(state, evidence=evidence(window, state, now=now))
-            state, switched, notices = guarded(state, before, window, policy, now)
-            state, better = chosen(state, window, policy, now)
-            changes += switched + better
+            state, notices = guarded(state, window, policy, now)
+            lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
+            state, better = chosen(state, lengths, window, policy, now)
+            changes += better
     if state.broken is None:
-        fresh = frozenset(state.buckets.keys() - before.buckets.keys())
-        state = looked(state, window, policy, asked, fresh=fresh)
+        state = looked(state, lengths, window, policy, asked)
     off = policy.mode is TuningMode.OFF
     return Decision(
         state=state,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from speculative_operator.api.speculation import BLOCK_DRAFTERS
 from speculative_operator.tuning.buckets import batch_range, step_times, traffic
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.explain import with_outcomes
@@ -28,49 +28,64 @@ def learned(state: State, window: Window, policy: Policy) -> State:
     """
     windows = state.windows + policy.window.times(window.seconds, window.weight)
     seen = traffic(window)
-    buckets = {
-        name: _absorbed(name, bucket, window, seen.get(name, 0), windows)
-        for name, bucket in state.buckets.items()
-    }
+    buckets = dict(state.buckets)
     for name, requests in sorted(seen.items()):
         if name not in buckets and requests >= LEAST_DRAFTS:
-            new = _new_bucket(name, state, policy, windows)
-            buckets[name] = _absorbed(name, new, window, requests, windows)
+            buckets[name] = _new_bucket(name, state, policy, windows)
+    for name, bucket in buckets.items():
+        absorbed = _absorbed(name, bucket, window, policy, windows)
+        buckets[name] = replace(absorbed, traffic=bucket.traffic * FADING + seen.get(name, 0))
+    for name, bucket in buckets.items():
+        if len(bucket.timed) < 2:
+            cost = _neighbour(name, buckets)
+            if cost is not None:
+                start = replace(bucket, cost=cost)
+                buckets[name] = _absorbed(name, start, window, policy, windows)
+    acceptance = state.acceptance.after(window)
+    shifted = state.acceptance.rows and acceptance.former is not state.acceptance.former
     return replace(
         state,
         windows=windows,
         buckets=buckets,
-        acceptance=state.acceptance.after(window),
+        acceptance=acceptance,
+        shifted=windows if shifted else state.shifted,
         changes=with_outcomes(state.changes, window, windows),
     )
 
 
-def _absorbed(name: int, bucket: Bucket, window: Window, requests: float, windows: int) -> Bucket:
-    """One bucket after the window; its cost is compared cell by cell."""
-    faded = bucket.traffic * FADING + requests
+def _absorbed(name: int, bucket: Bucket, window: Window, policy: Policy, windows: int) -> Bucket:
+    """One bucket after the window."""
     cells = step_times(window, name)
     if not cells:
-        return replace(bucket, traffic=faded)
-    cost = bucket.cost.widened(min(windows - bucket.seen, LONGEST_DRIFT))
-    for times in cells:
-        cost = cost.after(times)
-    return replace(bucket, cost=cost, traffic=faded, seen=windows)
+        return bucket
+    passed = max(min(windows - bucket.seen, LONGEST_DRIFT), 1)
+    timed = {time.k: windows for times in cells.values() for time in times}
+    return replace(
+        bucket,
+        cost=bucket.cost.after(cells, policy.prior, passed),
+        seen=windows,
+        timed={**bucket.timed, **timed},
+    )
+
+
+def _neighbour(name: int, buckets: Mapping[int, Bucket]) -> Cost | None:
+    """What the nearest bucket that has compared two K says of this one, which has not."""
+    compared = {
+        other: bucket.cost
+        for other, bucket in buckets.items()
+        if other != name and len(bucket.timed) > 1
+    }
+    if not compared:
+        return None
+    nearest = min(compared, key=lambda other: (abs(other.bit_length() - name.bit_length()), other))
+    return compared[nearest].inherited()
 
 
 def _new_bucket(name: int, state: State, policy: Policy, windows: int) -> Bucket:
-    """A bucket that traffic comes to for the first time: it starts from the nearest one's cost."""
-    nearest = min(
-        state.buckets,
-        key=lambda other: (abs(other.bit_length() - name.bit_length()), other),
-        default=None,
-    )
-    if nearest is None:
-        cost = Cost.prior(policy.choices, block=policy.method in BLOCK_DRAFTERS)
-    else:
-        cost = state.buckets[nearest].cost.inherited()
+    """A bucket that traffic comes to for the first time."""
     return Bucket(
         length=length_at(state.table, batch_range(name)[1]),
-        cost=cost,
+        cost=Cost.start(policy.choices, policy.prior),
         traffic=0.0,
         seen=windows - 1,
         changed=0,

@@ -84,7 +84,7 @@ def _measured(rows: Mapping[int, Row]) -> Measures:
     for k, row in rows.items():
         if row.drafts >= LEAST_DRAFTS:
             level = row.brought + FLOOR
-            sampling = row.spread(k) / row.requests / level**2
+            sampling = row.sampling / level**2
             found[Same(k, None)] = Measure(math.log(level), sampling + OTHER_PROMPTS**2, row.drafts)
     return found
 

@@ -1,29 +1,47 @@
-"""When to look at other K: trials are blocks of steps at another K inside the table.
+"""When to look at another K: trials are blocks of steps at another K inside the table.
 
-A look goes over all buckets at once. While its K stay undecided it is taken up again soon; then
-the next one waits for 4, 8, 16 and at last always 32 windows, so that nothing is ever latched.
+A look is asked for where it is worth more than it costs, see `worth`. Besides, what was not seen
+for n windows may have changed unnoticed. Changes come at a rate h, which is the lower the longer
+nothing changed; one that is missed costs G a window from then on. So h · G · n² / 2 is what has
+been missed by now on average, and a look is due once that exceeds what the look costs. It never
+ends for ever: nothing is latched.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from speculative_operator.tuning.acceptance import Acceptance, Estimate
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.rule import options
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Bucket, Look, State
-from speculative_operator.tuning.trials import arms_to_try, opening, trials
+from speculative_operator.tuning.trials import trials
 from speculative_operator.tuning.window import Window
+from speculative_operator.tuning.worth import Look as Prospect
+from speculative_operator.tuning.worth import looks, normal_loss
 
-WAITS = (0, 2, 4, 8, 16, 32)
-"""Windows from the end of a look to the next; from the third on where nothing is open."""
+QUIET = 400.0
+"""Windows to the next change that K in force does not show, when nothing is known of changes; one
+more for each window that was quiet."""
 
-SETTLED = 2
-"""Index of the first wait after a look that left nothing open."""
+RETURN = 25.0
+"""Windows after which conditions that have just become worse become again what they were; one more
+for each that they stayed."""
+
+PRICE_CHANGE, OWN_CHANGE = 0.4, 0.1
+"""How far such a change moves the log goodput of all K > 0 against K=0, and of one K > 0 against
+another."""
+
+LONGEST_WAIT = 64.0
+"""Windows after which any K is looked at again."""
 
 LONGEST_LOOK = 12
 """Windows after which a look is over even if its rounds are not: the load went elsewhere."""
+
+MOST_ARMS = 16
+"""K in one trial, as the plugin allows."""
 
 LATELY = 20
 """Windows after which a bucket without traffic is left out."""
@@ -31,36 +49,46 @@ LATELY = 20
 
 def looked(
     state: State,
+    lengths: Mapping[int, Estimate],
     window: Window | None,
     policy: Policy,
     asked: str | None,
-    *,
-    fresh: frozenset[int] = frozenset(),
 ) -> State:
-    """The state with a look ended or begun. Traffic came to the `fresh` buckets only now."""
-    state = _within(state, policy)
+    """The state with a look ended or begun. `lengths` has log E(K) as far as it is known."""
     if policy.hands_off or not policy.trial_share or policy.pinned is not None:
         return replace(state, look=None, asked=asked)
-    if state.windows == 0:
-        wanted = opening(policy, policy.nearest_arm(policy.initial))
-        return state if state.look else _opened(state, wanted, asked)
+    state = _within(state, policy)
     if asked != state.asked:
-        every = {name: _others(bucket, policy) for name, bucket in state.buckets.items()}
-        return _opened(replace(state, back_off=0), _trials(every, window, policy), asked)
-    if window is None:
+        every = {
+            name: tuple(k for k in policy.arms if k != bucket.length)[:MOST_ARMS]
+            for name, bucket in state.buckets.items()
+        }
+        return _opened(replace(state, asked=asked), trials(every, policy, steps=_steps(window)))
+    if window is None or _playing(state, window):
         return state
-    playing = _playing(state, window)
-    if fresh and not (playing and _covered(state, fresh)):
-        state = replace(state, look=None, back_off=0, settled=False, next_look=state.windows)
-    elif playing:
-        return state
-    return _next(state, window, policy)
+    wanted, due = {}, {}
+    for name, bucket in state.buckets.items():
+        if state.windows - bucket.seen > LATELY:
+            continue
+        found = _candidates(state, bucket, looks(bucket.length, bucket.cost, lengths, policy))
+        best = max(found, key=lambda look: look.net, default=None)
+        if best is not None and best.net > 0.0:
+            wanted[name] = (best.k,)
+            continue
+        former = _former_gain(state, bucket, lengths, policy)
+        late = next((x for x in found if windows_left(state, bucket, x, former) <= 0), None)
+        if late is not None:
+            due[name] = (late.k,)
+    state = replace(state, settled=not wanted)
+    return _opened(state, trials({**due, **wanted}, policy, steps=_steps(window)))
 
 
-def _covered(state: State, buckets: frozenset[int]) -> bool:
-    """Whether the last look goes over all of these."""
-    trials = state.look.trials if state.look else ()
-    return all(any(t.batch[0] <= name <= t.batch[1] for t in trials) for name in buckets)
+def _candidates(state: State, bucket: Bucket, found: tuple[Prospect, ...]) -> tuple[Prospect, ...]:
+    """What may be looked at, cheapest first. While the draft is faulty only whether K=0 is better,
+    and at K=0 whether the smallest K shows a sound draft again."""
+    if state.fault is not None:
+        found = tuple(look for look in found if (look.k == 0) == (bucket.length > 0))[:1]
+    return tuple(sorted(found, key=lambda look: look.cost))
 
 
 def _playing(state: State, window: Window) -> bool:
@@ -70,70 +98,58 @@ def _playing(state: State, window: Window) -> bool:
     return state.windows - state.look.opened < LONGEST_LOOK
 
 
-def _next(state: State, window: Window, policy: Policy) -> State:
-    """Ends the look that is over, and begins the next one if it is due."""
-    if state.look is not None and not state.look.over:
-        still_open = _arms(state, policy, routine=False)
-        state = _closed(state, settled=not any(still_open.values()))
-    if state.windows < state.next_look:
-        return state
-    arms = _arms(state, policy, routine=state.settled)
-    return _opened(state, _trials(arms, window, policy), state.asked)
-
-
 def _within(state: State, policy: Policy) -> State:
     """The state without a look that the policy does not allow any more."""
-    trials = state.look.trials if state.look else ()
-    if all(set(t.arms) <= set(policy.arms) and t.share <= policy.trial_share for t in trials):
+    found = state.look.trials if state.look else ()
+    if all(set(t.arms) <= set(policy.arms) and t.share <= policy.trial_share for t in found):
         return state
-    return replace(state, look=None, next_look=state.windows)
+    return replace(state, look=None)
 
 
-def _others(bucket: Bucket, policy: Policy) -> tuple[int, ...]:
-    return arms_to_try(bucket.length, (), policy, routine=False)
+def windows_left(state: State, bucket: Bucket, look: Prospect, former: float) -> float:
+    """Windows until what may have been missed exceeds what the look costs. `former` is the gain of
+    the K that was best before the last change, if that is undone."""
+    quiet = state.windows - max(bucket.changed, state.shifted)
+    change = OWN_CHANGE if bucket.length and look.k else PRICE_CHANGE
+    missed = change * normal_loss(look.gap / change) / (QUIET + quiet)
+    if not bucket.length:
+        missed += max(former, 0.0) / (RETURN + quiet)
+    wait = min(math.sqrt(2.0 * look.cost / missed), LONGEST_WAIT) if missed else LONGEST_WAIT
+    return last_timed(bucket, look.k) + wait - state.windows
 
 
-def _arms(state: State, policy: Policy, *, routine: bool) -> dict[int, tuple[int, ...]]:
-    """What to try in each bucket that had traffic lately. A faulty draft is only looked at with
-    the smallest K from K=0, and against K=0 where it still plays."""
-    lengths = state.acceptance.lengths((0, *policy.choices))
-    arms = {}
-    for name, bucket in state.buckets.items():
-        if state.windows - bucket.seen > LATELY:
-            continue
-        if state.fault is None:
-            found = options(bucket.length, bucket.cost, lengths, policy)
-            arms[name] = arms_to_try(bucket.length, found, policy, routine=routine)
-        elif bucket.length:
-            arms[name] = tuple(k for k in policy.arms if k == 0)
-        else:
-            arms[name] = tuple(k for k in policy.arms if k)[:1] if routine else ()
-    return arms
+def last_timed(bucket: Bucket, k: int) -> int:
+    """The last window that showed K. At K=0 any K > 0 shows whether drafts pay again."""
+    if bucket.length:
+        return bucket.timed.get(k, 0)
+    return max((window for other, window in bucket.timed.items() if other), default=0)
 
 
-def _trials(
-    arms: Mapping[int, tuple[int, ...]], window: Window | None, policy: Policy
-) -> tuple[Trial, ...]:
-    replicas = window.replicas if window else 1
-    steps = sum(counts.steps for counts in window.rows.values()) / replicas if window else 0.0
-    return trials(arms, policy, steps=steps, replicas=replicas)
+def _former_gain(
+    state: State, bucket: Bucket, lengths: Mapping[int, Estimate], policy: Policy
+) -> float:
+    """What speculation would bring over K=0 if all were again as before the last changes, of
+    acceptance and of cost. They may have been no changes but mistakes."""
+    if bucket.length:
+        return 0.0
+    former = Acceptance(state.acceptance.former).lengths(policy.choices, policy.prior)
+    gains = [
+        max(found[k].mean for found in (lengths, former) if k in found) - bucket.cost.least(k)
+        for k in policy.arms
+        if k and (k in lengths or k in former)
+    ]
+    return math.expm1(max(gains, default=0.0))
 
 
-def _opened(state: State, wanted: tuple[Trial, ...], asked: str | None) -> State:
-    """A look begins, unless there is nothing to try."""
-    state = replace(state, asked=asked)
-    if not wanted:
-        return _closed(state, settled=True)
-    return replace(state, look=Look(state.windows, wanted), looks=state.looks + 1)
+def _steps(window: Window | None) -> float:
+    """Steps of one engine in a window; 0 where unknown."""
+    if window is None:
+        return 0.0
+    return sum(counts.steps for counts in window.rows.values()) / window.replicas
 
 
-def _closed(state: State, *, settled: bool) -> State:
-    """A look is over; the next one waits the longer the more there were without a change."""
-    back_off = max(state.back_off, SETTLED) if settled else state.back_off
-    return replace(
-        state,
-        look=replace(state.look, over=True) if state.look else None,
-        settled=state.settled or settled or back_off >= SETTLED,
-        next_look=state.windows + WAITS[back_off],
-        back_off=min(back_off + 1, len(WAITS) - 1),
-    )
+def _opened(state: State, wanted: tuple[Trial, ...]) -> State:
+    """A look begins; with nothing to try the last one is over."""
+    if wanted:
+        return replace(state, look=Look(state.windows, wanted), looks=state.looks + 1)
+    return replace(state, look=replace(state.look, over=True) if state.look else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.prior import SEQUENTIAL, Prior
 from speculative_operator.tuning.schedule import Table
 
 
@@ -36,6 +37,7 @@ class Policy:
     fixed         the table played in mode Off
     live          whether K can change while the engines serve: False where they were started
                   without a schedule, or say that they cannot be tuned
+    prior         what is known of the method's kind of drafter
     """
 
     mode: TuningMode
@@ -50,6 +52,7 @@ class Policy:
     trial_share: float = 0.10
     window: WindowLimits = WindowLimits()
     live: bool = True
+    prior: Prior = SEQUENTIAL
 
     @property
     def hands_off(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which K is best for one bucket, by measured goodput E(K) / T(K).
+"""Which K is best for one bucket, by expected goodput E(K) / T(K).
 
     gain(k) = log E(k) - log E(now) - log [T(k) / T(now)]     log of the goodput's change
 
@@ -16,17 +16,11 @@ from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.policy import Policy
 
-HYSTERESIS = 0.01
-"""Least gain for a change; within it of the best, the smallest K is taken."""
+HYSTERESIS = 0.008
+"""Least gain for a change."""
 
 FALLBACK_SLACK = 0.02
 """How much less than the minimum gain keeps speculation on, once it is."""
-
-SURE = 1.3
-"""Standard errors by which a gain must differ from zero."""
-
-POSSIBLE = 1.3
-"""Standard errors that a K is given the benefit of before it is left out of a look."""
 
 
 class Option(NamedTuple):
@@ -41,13 +35,13 @@ class Option(NamedTuple):
     measured: bool
     doubted: bool
 
-    @property
-    def open(self) -> bool:
-        """Whether it may be better and that is not yet sure: worth a look."""
-        if self.doubted:
-            return True
-        best, worst = self.gain + POSSIBLE * self.error, self.gain - POSSIBLE * self.error
-        return best > HYSTERESIS and not (self.measured and worst > HYSTERESIS)
+
+def bonus(k: int, now: int, policy: Policy) -> float:
+    """What K is given on top of its goodput: the minimum gain for K=0, or none."""
+    if k or policy.minimum_gain == 0.0:
+        return 0.0
+    whole = math.log1p(policy.minimum_gain)
+    return max(whole - FALLBACK_SLACK, whole / 2) if now else whole
 
 
 def options(
@@ -60,7 +54,6 @@ def options(
     length = lengths.get(now)
     if length is None:
         return ()
-    bonus = math.log1p(policy.minimum_gain)
     found = []
     for k in policy.arms:
         other = lengths.get(k)
@@ -68,15 +61,10 @@ def options(
             continue
         ratio = cost.between(k, now)
         plain = other.mean - length.mean - ratio.mean
-        gain = plain
-        if k == 0:
-            gain += max(bonus - FALLBACK_SLACK, bonus / 2)
-        elif now == 0:
-            gain -= bonus
         found.append(
             Option(
                 k=k,
-                gain=gain,
+                gain=plain + bonus(k, now, policy) - bonus(now, now, policy),
                 plain=plain,
                 error=math.sqrt(ratio.variance + other.variance + length.variance),
                 measured=cost.measured(k, now),
@@ -87,14 +75,7 @@ def options(
 
 
 def best(found: tuple[Option, ...]) -> Option | None:
-    """The measured K that is surely better than the one in force; None to stay."""
-    better = [
-        option
-        for option in found
-        if option.measured
-        and not option.doubted
-        and option.gain > HYSTERESIS
-        and option.gain > SURE * option.error
-    ]
-    most = max((option.gain for option in better), default=0.0)
-    return next((option for option in better if option.gain >= most - HYSTERESIS), None)
+    """The known K that is expected to bring most, if that is more than the one in force does."""
+    known = [option for option in found if option.measured and not option.doubted]
+    most = max(known, key=lambda option: option.gain, default=None)
+    return most if most is not None and most.gain > HYSTERESIS else None

@@ -28,7 +28,7 @@ class Bucket:
     traffic   fading request-steps
     seen      the last window with evidence
     changed   the window of the last change of K
-    wish      the K that evidence asks for, in `wished` windows in a row
+    timed     the last window in which each K was timed
     advised   the K that mode Recommend has told of
     """
 
@@ -37,8 +37,7 @@ class Bucket:
     traffic: float
     seen: int
     changed: int
-    wish: int | None = None
-    wished: int = 0
+    timed: Mapping[int, int] = field(default_factory=dict)
     advised: int | None = None
 
 
@@ -54,11 +53,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Acceptance that no sound draft has; `acted` says that K is 0 because of it."""
+    """Acceptance that no sound draft has, since Unix time `since`."""
 
     since: float
     message: str
-    acted: bool = False
     reason: Reason = Reason.NO_ACCEPTANCE
 
 
@@ -70,12 +68,10 @@ class State:
     windows    windows with evidence so far
     look       the last trials that were asked for since the table changed, or None
     looks      how many looks there were; numbers the schedule file
-    back_off   index into the waits between looks
-    next_look  the window from which the next look is due
+    shifted    the last window that showed a change of traffic
     asked      the last value of the look annotation that was obeyed
-    settled    a look has ended with nothing left to find out since K last changed
-    weak       windows in a row with almost no acceptance
-    saved      what was known of acceptance before the first of them
+    settled    no look is worth its cost: nothing is left to find out
+    weak       windows with drafts in a row with almost no acceptance
     broken     what is wrong with the counters of the last window, or None
     replicas   who of them was out of line, and what is usual
     aging      acceptance by the age of engines
@@ -88,12 +84,10 @@ class State:
     acceptance: Acceptance = field(default_factory=Acceptance)
     look: Look | None = None
     looks: int = 0
-    back_off: int = 0
-    next_look: int = 0
+    shifted: int = 0
     asked: str | None = None
     settled: bool = False
     weak: int = 0
-    saved: Acceptance = field(default_factory=Acceptance)
     broken: Broken | None = None
     fault: Fault | None = None
     evidence: Evidence | None = None

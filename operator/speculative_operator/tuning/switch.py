@@ -69,7 +69,7 @@ def switched(
 
 
 def _set(bucket: Bucket, length: int, windows: int) -> Bucket:
-    return replace(bucket, length=length, changed=windows, wish=None, wished=0, advised=None)
+    return replace(bucket, length=length, changed=windows, advised=None)
 
 
 def _reason(before: int, after: int, *, advised: bool) -> EventReason:
@@ -82,10 +82,7 @@ def _reason(before: int, after: int, *, advised: bool) -> EventReason:
 
 def played(state: State, table: Table, changes: Sequence[Change]) -> State:
     """The state with another table in force; whatever was being tried is asked for anew."""
-    return remembered(
-        replace(state, table=table, look=None, back_off=0, next_look=state.windows, settled=False),
-        changes,
-    )
+    return remembered(replace(state, table=table, look=None, settled=False), changes)
 
 
 def remembered(state: State, changes: Sequence[Change]) -> State:

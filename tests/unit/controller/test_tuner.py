@@ -15,7 +15,7 @@ from speculative_operator.tuning.history import entries
 from speculative_operator.tuning.memory import from_data
 from speculative_operator.tuning.schedule import ScheduleFile, schedule_hash
 from tests.support.tuner_world import STEPS_A_SECOND, World, a_model, length, pass_seconds
-from tests.support.windows import DEAD, Traffic
+from tests.support.windows import DEAD, Traffic, a_policy
 
 
 @pytest.fixture
@@ -161,7 +161,8 @@ async def test_a_look_is_asked_for_by_annotation(world: World) -> None:
 
 async def test_a_schedule_is_handed_on_until_it_is_reported(world: World) -> None:
     """After 2, 4 and 8 seconds, then only the kubelet's own sync is left."""
-    a_model(world)
+    model = a_model(world)
+    world.models[0] = replace(model, policy=a_policy(low=4, high=4))
     world.engines["model-0"].takes_up = False
 
     await pass_seconds(world, Tuner(world.ports()), 40)
@@ -178,10 +179,10 @@ async def test_a_new_table_is_told_until_it_is_in_force(world: World) -> None:
     """A look alone is not: it changes no K that the user cares for."""
     a_model(world)
     tuner = Tuner(world.ports())
-    await pass_seconds(world, tuner, 9)
-    assert tuned_reason(world) is Reason.MEASURING
+    await pass_seconds(world, tuner, 4)
+    assert tuned_reason(world) is not Reason.APPLYING
     world.engines["model-0"].takes_up = False
-    await pass_seconds(world, tuner, 10)
+    await pass_seconds(world, tuner, 4)
     assert tuned_reason(world) is Reason.APPLYING
 
     world.engines["model-0"].takes_up = True

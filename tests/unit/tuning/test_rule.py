@@ -9,16 +9,20 @@ import pytest
 
 from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.cost import Cost, StepTime
+from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.rule import Option, best, options
 from tests.support.windows import NOISY, STEP_MS, a_policy
 
 LENGTHS = {k: Estimate(math.log(1 + sum(NOISY[:k])), 0.005**2) for k in range(5)}
 
 
-def cost(ms: dict[int, float] | None = None, held: dict[int, int] | None = None) -> Cost:
+def cost(ms: dict[int, float] | None = None, held: frozenset[int] = frozenset()) -> Cost:
     """Well measured step times."""
     times = [StepTime(k, math.log(v * 1000), 0.01**2) for k, v in (ms or STEP_MS).items()]
-    return replace(Cost.prior((1, 2, 3, 4), block=False).after(times), held=held or {})
+    cost = Cost.start((1, 2, 3, 4), SEQUENTIAL)
+    for _ in range(3):
+        cost = cost.after({4: times}, SEQUENTIAL)
+    return replace(cost, held=held)
 
 
 def found(now: int, **policy: object) -> dict[int, Option]:
@@ -30,7 +34,7 @@ def test_the_gain_is_the_quotient_of_goodputs() -> None:
     gain = found(4)[2].gain
 
     expected = (1.99 / 15.0) / (2.34 / 23.0)
-    assert math.exp(gain) == pytest.approx(expected, rel=0.01)
+    assert math.exp(gain) == pytest.approx(expected, rel=0.02)
 
 
 def test_plain_decoding_is_given_the_minimum_gain_on_top() -> None:
@@ -59,19 +63,17 @@ def option(k: int, gain: float, error: float = 0.005, measured: bool = True) -> 
     ("candidates", "winner"),
     [
         ((option(1, 0.2), option(2, 0.3)), 2),
-        ((option(1, 0.295), option(2, 0.3)), 1),
-        ((option(1, 0.009),), None),
+        ((option(1, 0.007),), None),
         ((option(1, -0.2), option(2, -0.1)), None),
-        ((option(1, 0.1, error=0.12),), None),
         ((option(1, 0.1, measured=False),), None),
         ((option(1, 0.1, measured=False), option(2, 0.05)), 2),
         ((), None),
     ],
 )
-def test_the_surely_better_one_wins_and_ties_go_to_the_smaller(
+def test_the_known_one_that_brings_most_wins(
     candidates: tuple[Option, ...], winner: int | None
 ) -> None:
-    """Shorter proposals disturb others less."""
+    """A gain within the hysteresis is no reason to change."""
     chosen = best(candidates)
 
     assert (chosen.k if chosen else None) == winner
@@ -79,9 +81,8 @@ def test_the_surely_better_one_wins_and_ties_go_to_the_smaller(
 
 def test_a_length_in_doubt_is_not_chosen() -> None:
     """Its last time contradicted what was known; it is asked again first."""
-    doubted = options(4, cost(held={2: -1}), LENGTHS, a_policy())
+    doubted = options(4, cost(held=frozenset({2})), LENGTHS, a_policy())
     by_length = {o.k: o for o in doubted}
 
     assert by_length[2].doubted
     assert best((by_length[2],)) is None
-    assert by_length[2].open

@@ -1,0 +1,74 @@
+"""A normal distribution over several unknowns, and how a measurement moves it (Kalman's update).
+
+A measurement is the sum of some unknowns plus noise. Covariances are kept as rows of the lower
+triangle: row i has the entries 0 … i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Triangle = tuple[tuple[float, ...], ...]
+
+
+def entry(triangle: Triangle | Sequence[Sequence[float]], i: int, j: int) -> float:
+    """The covariance of unknowns i and j."""
+    return triangle[i][j] if i >= j else triangle[j][i]
+
+
+class Belief:
+    """Means and covariance in the making, changed in place."""
+
+    __slots__ = ("covariance", "means")
+
+    def __init__(self, means: Sequence[float], covariance: Sequence[Sequence[float]]) -> None:
+        self.means = list(means)
+        self.covariance = [list(row) for row in covariance]
+
+    def expected(self, touched: Sequence[int]) -> tuple[float, float, list[float]]:
+        """Mean and variance of the sum of the touched unknowns, and its covariance with each."""
+        weights = [sum(self._entry(i, j) for j in touched) for i in range(len(self.means))]
+        return (
+            sum(self.means[i] for i in touched),
+            sum(weights[i] for i in touched),
+            weights,
+        )
+
+    def learn(self, weights: Sequence[float], step: float, shrink: float) -> None:
+        """Means move by `weights` times `step`, the covariance loses `shrink` times their outer
+        product. Kalman's update of a surprise e of variance S has step e/S and shrink 1/S."""
+        means, covariance = self.means, self.covariance
+        for i, weight in enumerate(weights):
+            if weight:
+                means[i] += weight * step
+                scaled = weight * shrink
+                row = covariance[i]
+                for j in range(i + 1):
+                    row[j] -= scaled * weights[j]
+
+    def widen(self, i: int, j: int, variance: float) -> None:
+        """More covariance of two unknowns, or more variance of one."""
+        if i < j:
+            i, j = j, i
+        self.covariance[i][j] += variance
+
+    def insert(self, at: int, mean: float, variance: float) -> None:
+        """A new unknown at this place, independent of the others."""
+        self.means.insert(at, mean)
+        for row in self.covariance[at:]:
+            row.insert(at, 0.0)
+        self.covariance.insert(at, [*([0.0] * at), variance])
+
+    def add(self, variance: float) -> int:
+        """A new last unknown of mean 0; its index."""
+        self.means.append(0.0)
+        self.covariance.append([*([0.0] * len(self.covariance)), variance])
+        return len(self.means) - 1
+
+    def drop_last(self) -> None:
+        """Forgets the last unknown; what is known of the others stays."""
+        self.means.pop()
+        self.covariance.pop()
+
+    def _entry(self, i: int, j: int) -> float:
+        return self.covariance[i][j] if i >= j else self.covariance[j][i]
