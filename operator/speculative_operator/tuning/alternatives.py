@@ -49,7 +49,7 @@ class NextLook:
 def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, ...]:
     """Every other K that the engine is prepared for, smallest first, for the bucket `name`."""
     bucket = state.buckets[name]
-    lengths = state.acceptance.lengths((0, *policy.choices))
+    lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
     everything = replace(policy, low=0, high=LONGEST_PROPOSAL)
     known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
     allowed = tuple(option for option in known.values() if option.k in policy.arms)
@@ -109,7 +109,7 @@ TEXTS: Mapping[WhyNot, str] = {
     WhyNot.NOT_MEASURED: "not measured well enough yet: {trials}",
     WhyNot.IN_DOUBT: "its last time contradicts those before: {trials}",
     WhyNot.RECOMMENDED: "measured {moved}: advised, spec.tuning.mode is Recommend",
-    WhyNot.TO_BE_CONFIRMED: "measured {moved}: to be confirmed by another window",
+    WhyNot.TO_BE_CONFIRMED: "measured {moved}: played once traffic comes back to these batch sizes",
     WhyNot.ANOTHER_IS_FASTER: "measured {moved}: another one is faster still",
     WhyNot.SLOWER: "measured {moved}",
     WhyNot.BELOW_MINIMUM_GAIN: "measured {moved}: below the minimum gain",

@@ -57,7 +57,7 @@ INHERITED, INHERITED_OWN = 0.15, 0.03
 SETTLED = 8
 """Windows after a change until what is known counts as a state of its own, worth coming back to."""
 
-MEASURED = 0.12
+MEASURED = 0.25
 """A ratio less sure than that is not known."""
 
 FREE = 100.0

@@ -66,21 +66,36 @@ def looked(
         return _opened(replace(state, asked=asked), trials(every, policy, steps=_steps(window)))
     if window is None or _playing(state, window):
         return state
-    wanted, due = {}, {}
+    wanted: dict[int, tuple[int, ...]] = {}
+    waits = [LONGEST_WAIT]
+    nothing_open = True
     for name, bucket in state.buckets.items():
         if state.windows - bucket.seen > LATELY:
+            continue
+        if state.weak and state.fault is None and bucket.length == 0:
+            wanted[name] = _shortest(policy)
             continue
         found = _candidates(state, bucket, looks(bucket.length, bucket.cost, lengths, policy))
         best = max(found, key=lambda look: look.net, default=None)
         if best is not None and best.net > 0.0:
             wanted[name] = (best.k,)
+            nothing_open = False
             continue
         former = _former_gain(state, bucket, lengths, policy)
-        late = next((x for x in found if windows_left(state, bucket, x, former) <= 0), None)
-        if late is not None:
-            due[name] = (late.k,)
-    state = replace(state, settled=not wanted)
-    return _opened(state, trials({**due, **wanted}, policy, steps=_steps(window)))
+        for look in found:
+            left = windows_left(state, bucket, look, former)
+            if left <= 0:
+                wanted[name] = (look.k,)
+                break
+            waits.append(left)
+    settled = state.settled or nothing_open
+    state = replace(state, settled=settled, next_look=state.windows + math.ceil(min(waits)))
+    return _opened(state, trials(wanted, policy, steps=_steps(window)))
+
+
+def _shortest(policy: Policy) -> tuple[int, ...]:
+    """The shortest proposal: whether a draft is sound shows in its first tokens."""
+    return tuple(k for k in policy.arms if k)[:1]
 
 
 def _candidates(state: State, bucket: Bucket, found: tuple[Prospect, ...]) -> tuple[Prospect, ...]:

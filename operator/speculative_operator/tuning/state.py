@@ -69,8 +69,9 @@ class State:
     look       the last trials that were asked for since the table changed, or None
     looks      how many looks there were; numbers the schedule file
     shifted    the last window that showed a change of traffic
+    next_look  the window after which the next look is due at the latest, if nothing changes
     asked      the last value of the look annotation that was obeyed
-    settled    no look is worth its cost: nothing is left to find out
+    settled    nothing was left to find out that is worth its cost, since K last changed
     weak       windows with drafts in a row with almost no acceptance
     broken     what is wrong with the counters of the last window, or None
     replicas   who of them was out of line, and what is usual
@@ -85,6 +86,7 @@ class State:
     look: Look | None = None
     looks: int = 0
     shifted: int = 0
+    next_look: int = 0
     asked: str | None = None
     settled: bool = False
     weak: int = 0

@@ -179,12 +179,14 @@ def test_windows_without_evidence_make_it_less_sure() -> None:
     assert late.of(4).variance > soon.of(4).variance
 
 
-def test_a_neighbouring_bucket_starts_from_it_but_is_not_measured() -> None:
+def test_a_neighbouring_bucket_starts_from_it_less_sure() -> None:
     """A good guess saves looks; it proves nothing."""
-    cost = after(a_cost(), STEP_MS).inherited()
+    cost = after(a_cost(), STEP_MS)
+    neighbour = cost.inherited()
 
-    assert ratio(cost, 4) == pytest.approx(23.0 / 9.6, rel=0.08)
-    assert not cost.measured(4, 0)
+    assert ratio(neighbour, 4) == pytest.approx(ratio(cost, 4))
+    assert neighbour.of(4).variance > 2 * cost.of(4).variance
+    assert neighbour.between(4, 3).variance > cost.between(4, 3).variance
 
 
 def test_each_cell_of_a_bucket_has_its_own_level() -> None:
