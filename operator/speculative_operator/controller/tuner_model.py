@@ -58,7 +58,7 @@ class ModelTuning:
         self._saved = memory.revisions.get(model.key, State())
         self._answers: Answers = {}
         self._decision = self._decided(None, self._saved, now)
-        opened = min(memory.written_at, now) if memory.bases else now
+        opened = min(memory.written_at, now) if model.key in memory.revisions else now
         self._gathering = Gathering(opened=opened, bases=memory.bases)
         self._gap: NoEvidence | None = None
         self._application = Application("", now)

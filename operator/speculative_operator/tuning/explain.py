@@ -10,7 +10,8 @@ from speculative_operator.tuning.acceptance import window_rows
 from speculative_operator.tuning.buckets import batch_range, bucket_of
 from speculative_operator.tuning.cost import LEAST_STEPS
 from speculative_operator.tuning.page import Counts, Phase
-from speculative_operator.tuning.rule import Option
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.rule import Option, options
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.verdict import Change, Evidence
@@ -129,23 +130,24 @@ def bounds_message(low: int, high: int, before: int, after: int) -> str:
     return f"{batches(low, high)}: K {before} -> {after}, the nearest within spec.tuning.bounds"
 
 
-def advice_in_words(state: State) -> str:
-    """What mode Recommend would play, and the gain that it expected when it said so; "" if it
-    would play nothing else."""
+def advice_in_words(state: State, policy: Policy) -> str:
+    """What mode Recommend would play, and the gain that is expected of it by now; "" if it would
+    play nothing else."""
+    lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
     advice = []
     for name, bucket in sorted(state.buckets.items()):
-        if bucket.advised is not None:
-            low, high = batch_range(name)
-            gain = _expected(state.changes, low, bucket.advised)
-            words = "" if gain is None else f" ({gain:+.0%} goodput)"
-            advice.append(f"K={bucket.advised} at {batches(low, high)}{words}")
+        found = options(bucket.length, bucket.cost, lengths, policy)
+        gain = next((option.plain for option in found if option.k == bucket.advised), None)
+        if gain is not None:
+            words = _gain_in_words(math.expm1(gain))
+            advice.append(f"K={bucket.advised} at {batches(*batch_range(name))} ({words} goodput)")
     return ", ".join(advice)
 
 
-def _expected(changes: Iterable[Change], low: int, after: int) -> float | None:
-    """The gain of the newest advice for these batch sizes."""
-    newest = (c for c in changes if c.advised and (c.low, c.after) == (low, after))
-    return next((change.gain for change in newest), None)
+def _gain_in_words(gain: float) -> str:
+    """A share in steps of 5%, so that the text does not change with every window."""
+    steps = round(20 * gain)
+    return f"about {steps / 20:+.0%}" if steps else "less than 5% more"
 
 
 def length_in_words(state: State) -> str:
