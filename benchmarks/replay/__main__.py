@@ -19,10 +19,13 @@ from benchmarks.replay.baselines import BASELINES, Player
 from benchmarks.replay.engine import Engine, Measuring
 from benchmarks.replay.episodes import SETS, Data, Episode
 from benchmarks.replay.files import FileRefused, read_costs, read_groups
+from benchmarks.replay.priors import priors_without
 from benchmarks.replay.product import Product, policy_of
 from benchmarks.replay.score import Outcome, Summary, outcome, summary
 from local.simulated_engine.growth import GRID
 from local.simulated_engine.make_table import ROWS
+from speculative_operator.api.speculation import BLOCK_DRAFTERS
+from speculative_operator.tuning.prior import Prior
 
 SEEDS = 20
 PRODUCT = "product"
@@ -39,8 +42,12 @@ def play(episode: Episode, player: Player, measuring: Measuring) -> Outcome:
     return outcome(episode, engine.goodputs, lengths)
 
 
-def the_product(measuring: Measuring, episode: Episode) -> Player:
-    return Product(policy_of(episode, measuring), episode.broken)
+def the_product(
+    measuring: Measuring, priors: Mapping[str, Mapping[bool, Prior]], episode: Episode
+) -> Player:
+    """The product with a prior that leaves the episode's target out."""
+    prior = priors[episode.target][episode.method in BLOCK_DRAFTERS]
+    return Product(policy_of(episode, measuring, prior), episode.broken)
 
 
 def play_set(
@@ -54,9 +61,11 @@ def play_set(
     for policy, make in BASELINES.items():
         if policy in wanted:
             found[policy] = _summary(episodes, make, Measuring.QUARTER)
+    targets = {episode.target for episode in episodes}
+    priors = {target: priors_without(target, data.groups) for target in targets}
     for measuring in measurings:
         if PRODUCT in wanted:
-            make = partial(the_product, measuring)
+            make = partial(the_product, measuring, priors)
             found[f"{PRODUCT}, {measuring}"] = _summary(episodes, make, measuring)
     return found
 

@@ -12,7 +12,7 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.page import EDGES, Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.prior import prior_of
+from speculative_operator.tuning.prior import Prior
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.window import Window
@@ -25,7 +25,7 @@ SECONDS = 5.0
 LARGEST_BATCH = 256
 
 
-def policy_of(episode: Episode, measuring: Measuring) -> Policy:
+def policy_of(episode: Episode, measuring: Measuring, prior: Prior) -> Policy:
     """Auto, started at the longest K up to 7. No minimum gain: the score is plain goodput."""
     choices = tuple(k for k in episode.arms if k)
     initial = at_most(episode.arms, START)
@@ -38,7 +38,7 @@ def policy_of(episode: Episode, measuring: Measuring) -> Policy:
         fixed=((1, LARGEST_BATCH, initial),),
         minimum_gain=0.0,
         trial_share=SHARE[measuring],
-        prior=prior_of(episode.method),
+        prior=prior,
     )
 
 

@@ -38,28 +38,28 @@ class Prior:
 
 
 SEQUENTIAL = Prior(
-    price=0.33,
-    price_error=0.45,
-    slope=0.15,
-    slope_error=0.07,
-    own_error=0.04,
-    cut=0.012,
-    cut_error=0.008,
-    decline=0.98,
-    carried_error=0.01,
+    price=0.335,
+    price_error=0.455,
+    slope=0.152,
+    slope_error=0.074,
+    own_error=0.036,
+    cut=0.019,
+    cut_error=0.015,
+    decline=0.955,
+    carried_error=0.009,
 )
 """Drafters that propose token by token: mtp, eagle, eagle3, draft models."""
 
 BLOCK = Prior(
-    price=0.68,
-    price_error=0.45,
-    slope=0.09,
-    slope_error=0.04,
-    own_error=0.065,
-    cut=0.055,
-    cut_error=0.045,
-    decline=0.96,
-    carried_error=0.02,
+    price=0.685,
+    price_error=0.469,
+    slope=0.089,
+    slope_error=0.042,
+    own_error=0.070,
+    cut=0.075,
+    cut_error=0.080,
+    decline=0.955,
+    carried_error=0.021,
 )
 """Drafters that propose a block at once: dflash, dspark."""
 

@@ -20,6 +20,9 @@ WINDOW = 5.0
 GROUP = choose_group("Qwen/Qwen3.5-27B", "mtp", "gsm8k")
 """Best at K=6 or 5 with 16 requests; speculation pays 1.6 times."""
 
+PINNED = replace(policy_for(GROUP), low=3, high=3)
+"""One schedule for ever: nothing else is tried."""
+
 Play = Callable[[Scene], Awaitable[None]]
 
 
@@ -197,7 +200,7 @@ def test_a_schedule_that_the_kubelet_missed_is_handed_on_again(tmp_path: Path) -
         assert scene.schedules.attempts[:3] == [1, 2, 3]
         assert scene.hash_in_force("pod-0") is not None
 
-    play(Scene(GROUP, tmp_path), script)
+    play(Scene(GROUP, tmp_path, policy=PINNED), script)
 
 
 def test_a_schedule_that_never_arrives_is_told(tmp_path: Path) -> None:
@@ -210,7 +213,7 @@ def test_a_schedule_that_never_arrives_is_told(tmp_path: Path) -> None:
         assert scene.view.tuned.reason is Reason.SCHEDULE_NOT_APPLIED
         assert len(scene.schedules.attempts) <= 4
 
-    play(Scene(GROUP, tmp_path), script)
+    play(Scene(GROUP, tmp_path, policy=PINNED), script)
 
 
 def test_recommend_says_and_does_nothing(tmp_path: Path) -> None:
