@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.page import (
     Counters,
     Counts,
@@ -27,7 +28,7 @@ from speculative_operator.tuning.page import (
     Proposed,
     RowKey,
 )
-from speculative_operator.tuning.state import State
+from speculative_operator.tuning.state import Bucket, State
 
 VERSION = 1
 MOST_STATE_BYTES = 16 * 1024
@@ -107,17 +108,18 @@ def from_data(data: Mapping[str, str], binary_data: Mapping[str, bytes]) -> Memo
 
 
 def moved(before: State, after: State) -> bool:
-    """Whether an estimate changed by more than its error, so that it is worth a write."""
+    """Whether it is worth a write: an estimate changed by more than its error, or another K was
+    tried, which an operator that starts from `before` would take for having happened just now.
+    """
     if before.buckets.keys() != after.buckets.keys() or before.broken != after.broken:
         return True
     if before.replicas.odd != after.replicas.odd or before.aging.message != after.aging.message:
         return True
     for name, bucket in after.buckets.items():
-        known = before.buckets[name].cost
-        for k in bucket.cost.lengths:
-            was, now = known.of(k), bucket.cost.of(k)
-            if (now.mean - was.mean) ** 2 > was.variance:
-                return True
+        if _tried(before.buckets[name], bucket) or _cost_moved(
+            before.buckets[name].cost, bucket.cost
+        ):
+            return True
     for k in after.acceptance.rows:
         was_length, now_length = before.acceptance.length(k), after.acceptance.length(k)
         if was_length is None or now_length is None:
@@ -125,6 +127,16 @@ def moved(before: State, after: State) -> bool:
         if (now_length.mean - was_length.mean) ** 2 > was_length.variance:
             return True
     return False
+
+
+def _tried(before: Bucket, after: Bucket) -> bool:
+    """Whether a K that is not in force was timed since."""
+    return any(at > before.timed.get(k, 0) for k, at in after.timed.items() if k != after.length)
+
+
+def _cost_moved(before: Cost, after: Cost) -> bool:
+    pairs = ((before.of(k), after.of(k)) for k in after.lengths)
+    return any((now.mean - was.mean) ** 2 > was.variance for was, now in pairs)
 
 
 def _state_body(state: State) -> dict[str, Any]:

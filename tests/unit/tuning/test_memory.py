@@ -184,11 +184,22 @@ def test_a_memory_of_another_version_is_not_understood_half(body: object) -> Non
 
 def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() -> None:
     """An idle or settled operator writes nothing."""
-    policy = a_policy()
+    policy = a_policy(trial_share=0.0)
     settled = course(policy, [Traffic()] * 40)[-1]
     after = decide(Traffic().played(settled), settled.state, policy, now=500.0)
 
     assert not moved(settled.state, after.state)
+
+
+def test_a_trial_that_was_played_is_worth_a_write() -> None:
+    """Whoever reads the older state would find its steps in the counters and take them for new."""
+    before = tuned(3)
+    name = min(before.buckets)
+    bucket = before.buckets[name]
+    other = next(k for k in bucket.timed if k != bucket.length)
+    tried = replace(bucket, timed={**bucket.timed, other: before.windows + 1})
+
+    assert moved(before, replace(before, buckets={**before.buckets, name: tried}))
 
 
 def test_an_estimate_that_moved_is() -> None:
