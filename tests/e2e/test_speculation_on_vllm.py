@@ -116,6 +116,7 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
     assert "ProposalLengthChanged" in tiny.events()
 
 
+@pytest.mark.long
 def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: Served) -> None:
     """One run, judged by its own interleaved measurements: a second run would meet another
     machine."""
