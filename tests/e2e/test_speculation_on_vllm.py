@@ -119,9 +119,9 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
 @pytest.mark.long
 def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: Served) -> None:
     """One run, judged by its own interleaved measurements: a second run would meet another
-    machine."""
+    machine. Short windows, for phases of seconds instead of minutes."""
     tiny.wait_ready()
-    tiny.change({"tuning": {"window": {"drafts": 100, "minSeconds": 2}}})
+    tiny.change({"tuning": {"window": {"drafts": 50, "minSeconds": 1}}})
 
     stretches = [_phase(tiny, *phase) for phase in TRACE]
     tiny.change({"tuning": {"window": {"drafts": None, "minSeconds": 5}}})
