@@ -204,7 +204,8 @@ async def test_a_schedule_that_somebody_changed_is_written_again(
     world: World, text: str | None
 ) -> None:
     """What engines play is what was decided."""
-    a_model(world)
+    model = a_model(world)
+    world.models[0] = replace(model, policy=a_policy(low=4, high=4))
     tuner = Tuner(world.ports())
     await pass_seconds(world, tuner, 60)
     before = ScheduleFile.read(world.texts["model"])
