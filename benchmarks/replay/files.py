@@ -168,9 +168,9 @@ def read_costs(path: Path) -> tuple[Costs, ...]:
         grid[at] = line.number("step_ms", above=0.0)
     costs = tuple(Costs(key[0], method_of(key[1]), Grid(grid)) for key, grid in found.items())
     for (target, method, *_), each in zip(found, costs, strict=True):
-        grid = each.grid
-        whole = len(grid.milliseconds) == len(grid.lengths) * len(grid.batches)
-        if not whole or 0 not in grid.lengths or len(grid.lengths) < 2 or len(grid.batches) < 2:
+        lengths, batches = each.grid.lengths, each.grid.batches
+        whole = len(each.grid.milliseconds) == len(lengths) * len(batches)
+        if not whole or 0 not in lengths or len(lengths) < 2 or len(batches) < 2:
             raise FileRefused(
                 f"{path}: {target} {method}: a grid needs K=0 and another K, two or more batch "
                 "sizes, and a row for each pair of them"
