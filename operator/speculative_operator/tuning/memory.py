@@ -1,6 +1,6 @@
 """What outlives the operator: estimates per revision, absorbed counters, recent history.
 
-    state.json       {"version":1,"writtenAt":…,"revisions":{<key>:{…}}}, 16 KiB a revision
+    state.json       {"version":2,"writtenAt":…,"revisions":{<key>:{…}}}, 16 KiB a revision
     base.json        per pod UID and engine start the counters that the estimates contain
     history.json.gz  the last windows and decisions, one JSON a line, oldest first
 
@@ -30,7 +30,7 @@ from speculative_operator.tuning.page import (
 )
 from speculative_operator.tuning.state import Bucket, State
 
-VERSION = 1
+VERSION = 2
 MOST_STATE_BYTES = 16 * 1024
 MOST_BASE_BYTES = 192 * 1024
 MOST_HISTORY_BYTES = 192 * 1024

@@ -170,9 +170,9 @@ def test_a_history_that_cannot_be_read_costs_only_itself() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"version": 2, "writtenAt": 0.0, "revisions": {}},
-        {"version": 1, "revisions": {}},
-        {"version": 1, "writtenAt": 0.0, "revisions": {"key": {"table": "x"}}},
+        {"version": memory.VERSION - 1, "writtenAt": 0.0, "revisions": {}},
+        {"version": memory.VERSION, "revisions": {}},
+        {"version": memory.VERSION, "writtenAt": 0.0, "revisions": {"key": {"table": "x"}}},
         [],
         None,
     ],
