@@ -27,7 +27,13 @@ class Belief:
 
     def expected(self, touched: Sequence[int]) -> tuple[float, float, list[float]]:
         """Mean and variance of the sum of the touched unknowns, and its covariance with each."""
-        weights = [sum(self._entry(i, j) for j in touched) for i in range(len(self.means))]
+        covariance = self.covariance
+        weights = []
+        for i, row in enumerate(covariance):
+            weight = 0.0
+            for j in touched:
+                weight += row[j] if j <= i else covariance[j][i]
+            weights.append(weight)
         return (
             sum(self.means[i] for i in touched),
             sum(weights[i] for i in touched),
@@ -69,6 +75,3 @@ class Belief:
         """Forgets the last unknown; what is known of the others stays."""
         self.means.pop()
         self.covariance.pop()
-
-    def _entry(self, i: int, j: int) -> float:
-        return self.covariance[i][j] if i >= j else self.covariance[j][i]

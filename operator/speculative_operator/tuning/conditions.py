@@ -82,8 +82,7 @@ def _measured(state: State, policy: Policy, words: str) -> Verdict:
     """How far measuring has come."""
     if not state.buckets:
         return Verdict(UNKNOWN, Reason.NOT_ENOUGH_DRAFTS, f"{words}: too little traffic so far.")
-    advice = advice_in_words(state, policy)
-    if policy.mode is TuningMode.RECOMMEND and advice:
+    if policy.mode is TuningMode.RECOMMEND and (advice := advice_in_words(state, policy)):
         return Verdict(FALSE, Reason.RECOMMENDATION, f"{words} is not the fastest: {advice}.")
     if not policy.trial_share:
         return Verdict(UNKNOWN, Reason.NO_TRIALS, f"{words}; what others bring is not measured.")

@@ -86,11 +86,12 @@ class Window:
 
     def total(self, k: int, phase: Phase | None = None) -> Counts:
         """The sums at one K over all batch sizes, of both phases unless one is named."""
-        total = Counts()
-        for key, counts in self.rows.items():
-            if key.k == k and phase in (None, key.phase):
-                total = total.plus(counts)
-        return total
+        found = [
+            counts
+            for key, counts in self.rows.items()
+            if key.k == k and (phase is None or key.phase is phase)
+        ]
+        return Counts._make(map(sum, zip(*found, strict=True))) if found else Counts()
 
 
 def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvidence:
