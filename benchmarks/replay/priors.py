@@ -20,6 +20,9 @@ from speculative_operator.tuning.prior import BLOCK, SEQUENTIAL, Prior
 MARGIN = 1.3
 """Drafters to come differ by more than those that were seen."""
 
+LEAST_PRICE_ERROR = 0.45
+"""The price depends on the target above all, and the rows have few targets."""
+
 LEAST_GROUPS = 4
 """With less of a kind the product's own constants are used."""
 
@@ -57,7 +60,7 @@ def fit(groups: Sequence[Group], start: Prior) -> Prior:
     decline = min(DECLINES, key=lambda value: _carried_error(pairs, replace(flat, decline=value)))
     return Prior(
         price=statistics.fmean(prices),
-        price_error=MARGIN * statistics.stdev(prices),
+        price_error=max(MARGIN * statistics.stdev(prices), LEAST_PRICE_ERROR),
         slope=statistics.fmean(slopes),
         slope_error=MARGIN * statistics.stdev(slopes),
         own_error=MARGIN * (statistics.pstdev(off) if off else start.own_error),

@@ -34,6 +34,9 @@ PRICE_CHANGE, OWN_CHANGE = 0.4, 0.1
 """How far such a change moves the log goodput of all K > 0 against K=0, and of one K > 0 against
 another."""
 
+FIRST_LOOK = 6
+"""The window by which K=0 is looked at, whatever the prior thinks of it."""
+
 LONGEST_WAIT = 64.0
 """Windows after which any K is looked at again."""
 
@@ -69,6 +72,7 @@ def looked(
     wanted: dict[int, tuple[int, ...]] = {}
     waits = [LONGEST_WAIT]
     nothing_open = True
+    compared = any(0 in bucket.timed for bucket in state.buckets.values())
     for name, bucket in state.buckets.items():
         if state.windows - bucket.seen > LATELY:
             continue
@@ -84,6 +88,8 @@ def looked(
         former = _former_gain(state, bucket, lengths, policy)
         for look in found:
             left = windows_left(state, bucket, look, former)
+            if look.k == 0 and not compared:
+                left = min(left, FIRST_LOOK - state.windows)
             if left <= 0:
                 wanted[name] = (look.k,)
                 break
