@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Acceptance, Estimate
 from speculative_operator.tuning.policy import Policy
@@ -69,39 +70,49 @@ def looked(
         return _opened(replace(state, asked=asked), trials(every, policy, steps=_steps(window)))
     if window is None or _playing(state, window):
         return state
-    wanted: dict[int, tuple[int, ...]] = {}
-    waits = [LONGEST_WAIT]
-    nothing_open = True
-    compared = any(0 in bucket.timed for bucket in state.buckets.values())
-    for name, bucket in state.buckets.items():
-        if state.windows - bucket.seen > LATELY:
-            continue
-        if state.weak and state.fault is None and bucket.length == 0:
-            wanted[name] = _shortest(policy)
-            continue
-        found = _candidates(state, bucket, looks(bucket.length, bucket.cost, lengths, policy))
-        best = max(found, key=lambda look: look.net, default=None)
-        if best is not None and best.net > 0.0:
-            wanted[name] = (best.k,)
-            nothing_open = False
-            continue
-        former = _former_gain(state, bucket, lengths, policy)
-        for look in found:
-            left = windows_left(state, bucket, look, former)
-            if look.k == 0 and not compared:
-                left = min(left, FIRST_LOOK - state.windows)
-            if left <= 0:
-                wanted[name] = (look.k,)
-                break
-            waits.append(left)
-    settled = state.settled or nothing_open
-    state = replace(state, settled=settled, next_look=state.windows + math.ceil(min(waits)))
+    needs = {
+        name: _need(state, bucket, lengths, policy)
+        for name, bucket in state.buckets.items()
+        if state.windows - bucket.seen <= LATELY
+    }
+    wanted = {name: (need.k,) for name, need in needs.items() if need.k is not None}
+    soonest = min((need.left for need in needs.values()), default=LONGEST_WAIT)
+    state = replace(
+        state,
+        settled=state.settled or not any(need.open for need in needs.values()),
+        next_look=state.windows + math.ceil(max(soonest, 0.0)),
+    )
     return _opened(state, trials(wanted, policy, steps=_steps(window)))
 
 
-def _shortest(policy: Policy) -> tuple[int, ...]:
+class _Need(NamedTuple):
+    """What a bucket has to look at now, if anything; `left` windows until it has to at the latest;
+    `open` says that something is worth finding out."""
+
+    k: int | None
+    left: float
+    open: bool = False
+
+
+def _need(state: State, bucket: Bucket, lengths: Mapping[int, Estimate], policy: Policy) -> _Need:
+    """What one bucket has to look at."""
+    if state.weak and state.fault is None and bucket.length == 0:
+        return _Need(_shortest(policy), 0.0)
+    found = _candidates(state, bucket, looks(bucket.length, bucket.cost, lengths, policy))
+    best = max(found, key=lambda look: look.net, default=None)
+    if best is not None and best.net > 0.0:
+        return _Need(best.k, 0.0, open=True)
+    former = _former_gain(state, bucket, lengths, policy)
+    left = {look.k: windows_left(state, bucket, look, former) for look in found}
+    if 0 in left and not any(0 in other.timed for other in state.buckets.values()):
+        left[0] = min(left[0], FIRST_LOOK - state.windows)
+    late = next((k for k, windows in left.items() if windows <= 0.0), None)
+    return _Need(late, min(left.values(), default=LONGEST_WAIT))
+
+
+def _shortest(policy: Policy) -> int | None:
     """The shortest proposal: whether a draft is sound shows in its first tokens."""
-    return tuple(k for k in policy.arms if k)[:1]
+    return next((k for k in policy.arms if k), None)
 
 
 def _candidates(state: State, bucket: Bucket, found: tuple[Prospect, ...]) -> tuple[Prospect, ...]:
