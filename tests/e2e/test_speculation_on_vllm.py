@@ -139,18 +139,21 @@ def test_an_unrelated_draft_leads_to_fallback_within_four_windows_of_evidence(
     _change_draft(tiny, "draft-diff")
 
     with traffic(tiny.url(), tiny.name, CLIENTS) as report:
-        found = tiny.wait(
-            "it falls back", lambda found: found["status"].get("mode") == "Fallback", timeout=120
-        )
+        found = tiny.wait("it falls back, and the alarm is raised", _fallen_back, timeout=120)
 
     healthy = condition(found, "SpeculationHealthy")
     change = next(item for item in found["status"]["decisions"] if item["after"] == 0)
     print(f"\n{change['reason']}: {change['message']}")
     assert healthy["status"] == "False"
-    assert healthy["reason"] == "NoAcceptance"
+    assert healthy["reason"] in ("NoAcceptance", "WeakAcceptance")
     assert _windows_until_fallback(tiny) <= 4
     assert report.failed == 0, report.failures
     until("an Event tells of it", lambda: "FellBack" in tiny.events(), timeout=10)
+
+
+def _fallen_back(found: Manifest) -> bool:
+    unhealthy = condition(found, "SpeculationHealthy").get("status") == "False"
+    return unhealthy and found["status"].get("mode") == "Fallback"
 
 
 def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:

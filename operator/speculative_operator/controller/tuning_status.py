@@ -61,7 +61,7 @@ def tuning_part(
     if view is not None and view.key == key:
         return TuningPart(
             verdicts=_verdicts(view.healthy, view.tuned),
-            mode=_mode(facts, view.table),
+            mode=_mode(facts, view.main_length),
             proposal_length=view.main_length,
             schedule=_rows(view.table),
             evidence=_evidence(view),
@@ -74,7 +74,7 @@ def tuning_part(
         return _as_before(before, verdicts)
     return TuningPart(
         verdicts=verdicts,
-        mode=_mode(facts, first.table),
+        mode=_mode(facts, length_at(first.table, 1)),
         proposal_length=length_at(first.table, 1),
         schedule=_rows(first.table),
     )
@@ -103,10 +103,11 @@ def _verdicts(healthy: Verdict, tuned: Verdict) -> Mapping[ConditionType, Verdic
     return dict(zip(TUNING_CONDITIONS, (healthy, tuned), strict=True))
 
 
-def _mode(facts: RevisionFacts, table: Table) -> Mode:
+def _mode(facts: RevisionFacts, length: int) -> Mode:
+    """By K at the batch size that is seen most."""
     if facts.method is Method.NONE:
         return Mode.AUTOREGRESSIVE
-    return Mode.SPECULATIVE if any(k for _, _, k in table) else Mode.FALLBACK
+    return Mode.SPECULATIVE if length else Mode.FALLBACK
 
 
 def _rows(table: Table) -> tuple[BatchLength, ...]:
