@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from local.simulated_engine.arguments import Arguments, Speculation
 from local.simulated_engine.draft import Draft, Noise
 from local.simulated_engine.table import Group
-from local.virtual_time.clock import EPOCH, VirtualClock
+from local.virtual_time.clock import EPOCH, VirtualClock, run
 from local.virtual_time.engine import Traffic, VirtualEngine
 from local.virtual_time.ports import Fleet, Memories, Pages, Record, Schedules
 from speculative_operator.api.tuning import TuningMode
@@ -163,6 +163,16 @@ class Scene:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def play(scene: Scene, script: Callable[[Scene], Awaitable[None]]) -> None:
+    """Runs `script` beside the tuner, in virtual time."""
+
+    async def whole() -> None:
+        async with scene.playing():
+            await script(scene)
+
+    run(whole())
 
 
 @contextlib.contextmanager

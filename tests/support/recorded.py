@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from local.simulated_engine.assembly import choose_group
-from local.virtual_time.clock import EPOCH, run
-from local.virtual_time.scene import Scene, policy_for
+from local.virtual_time.clock import EPOCH
+from local.virtual_time.scene import Scene, play, policy_for
 from speculative_operator.api.conditions import ConditionType
 from speculative_operator.api.status import Condition, ModelStatus
 from speculative_operator.controller.tuner_ports import TuningView
@@ -38,13 +38,12 @@ def a_recorded_model(folder: Path, **changes: Any) -> RecordedModel:
     policy = replace(policy_for(GROUP), **changes)
     scene = Scene(GROUP, folder, policy=policy)
 
-    async def play() -> None:
-        async with scene.playing():
-            for clients in (16, 4, 48):
-                scene.send(clients)
-                await scene.pass_seconds(200)
+    async def script(scene: Scene) -> None:
+        for clients in (16, 4, 48):
+            scene.send(clients)
+            await scene.pass_seconds(200)
 
-    run(play())
+    play(scene, script)
     (data,) = scene.memories.kept.values()
     return RecordedModel(_model(scene.view, policy), config_map(data))
 

@@ -11,7 +11,7 @@ from speculative_operator.tuning.history import Entry
 from speculative_operator.tuning.page import Position, Proposed
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.verdict import Change
-from speculative_operator.tuning.window import Window
+from speculative_operator.tuning.window import Window, merged
 
 MOST_APART = 600.0
 """Seconds without a window after which a curve is broken off."""
@@ -64,12 +64,8 @@ def changes(past: Iterable[Entry]) -> list[Change]:
 
 def acceptance(past: Sequence[Entry], windows: int = 40) -> dict[int, list[Proposed]]:
     """By K, the drafts and acceptances at each position, summed over the last windows."""
-    sums: dict[Position, Proposed] = {}
     last = [entry.window for entry in past if entry.window is not None][-windows:]
-    for window in last:
-        for at, (drafted, accepted) in window.positions.items():
-            so_far = sums.get(at, Proposed())
-            sums[at] = Proposed(so_far.drafted + drafted, so_far.accepted + accepted)
+    sums = merged(last).positions
     return {
         k: [sums.get(Position(k, at), Proposed()) for at in range(k)]
         for k in sorted({at.k for at in sums})

@@ -103,7 +103,6 @@ class ModelTuning:
     def _closed(self, now: float) -> Window | None:
         """The window that ends now; None where it is no evidence."""
         gathering, self._gathering = self._gathering, self._gathering.next(now)
-        window = gathering.window()
         names = {pod.uid: pod.name for pod in self.model.replicas}
         played = self._main_length()
         parts = {
@@ -116,6 +115,8 @@ class ModelTuning:
             self._decision = replace(self._decision, state=found.state)
             self._notices += found.notices
             window = found.window
+        else:
+            window = gathering.window()
         if isinstance(window, NoEvidence):
             self._gap = window
             return None
@@ -154,10 +155,6 @@ class ModelTuning:
             )
             self._history = self._history.after(entry)
             self._tally = self._tally.after(state, decision, window, policy)
-        busiest = decision.state.busiest
-        self._alternatives = (
-            alternatives(decision.state, policy, busiest) if busiest is not None else ()
-        )
         return decision
 
     def _next_pass(self, now: float, pace: float) -> float:
@@ -235,7 +232,8 @@ class ModelTuning:
 
     def view(self, now: float) -> TuningView:
         """Everything that status shows."""
-        decision, state = self._decision, self._decision.state
+        decision, state, policy = self._decision, self._decision.state, self._policy()
+        busiest = state.busiest
         situation = Situation(
             gap=self._gap,
             not_tunable=not_tunable(self._answers),
@@ -253,8 +251,8 @@ class ModelTuning:
             tuned=tuned,
             evidence=state.evidence,
             decisions=state.changes,
-            alternatives=self._alternatives,
-            next_look=next_look(state, self._policy(), waits=self._gap is not None),
+            alternatives=alternatives(state, policy, busiest) if busiest is not None else (),
+            next_look=next_look(state, policy, waits=self._gap is not None),
             tally=self._tally,
             replicas={
                 uid: replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()

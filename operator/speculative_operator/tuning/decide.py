@@ -65,7 +65,7 @@ def decide(
             state = learned(state, window, policy)
             state = replace(state, evidence=evidence(window, state, now=now))
             state, notices = guarded(state, window, policy, now)
-            lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
+            lengths = state.lengths(policy)
             state, better = chosen(state, lengths, window, policy, now)
             changes += better
     if state.broken is None:

@@ -133,7 +133,7 @@ def bounds_message(low: int, high: int, before: int, after: int) -> str:
 def advice_in_words(state: State, policy: Policy) -> str:
     """What mode Recommend would play, and the gain that is expected of it by now; "" if it would
     play nothing else."""
-    lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
+    lengths = state.lengths(policy)
     advice = []
     for name, bucket in sorted(state.buckets.items()):
         found = options(bucket.length, bucket.cost, lengths, policy)

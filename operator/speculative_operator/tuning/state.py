@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.tuning.acceptance import Acceptance
+from speculative_operator.tuning.acceptance import Acceptance, Estimate
 from speculative_operator.tuning.aging import Aging
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.faults import Broken
+from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.repeats import Repeats
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.standings import Replicas
@@ -102,3 +103,7 @@ class State:
     def busiest(self) -> int | None:
         """The bucket with most traffic."""
         return max(self.buckets, key=lambda name: self.buckets[name].traffic, default=None)
+
+    def lengths(self, policy: Policy) -> dict[int, Estimate]:
+        """log E(K) of K=0 and all choices, as far as anything is known of them."""
+        return self.acceptance.lengths((0, *policy.choices), policy.prior)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.simulated_engine.assembly import choose_group
-from local.virtual_time.clock import run
-from local.virtual_time.scene import Scene, policy_for
+from local.virtual_time.scene import Scene, play, policy_for
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.history import Entry, entries
 from speculative_operator.tuning.memory import MOST_HISTORY_BYTES, from_data
@@ -34,20 +33,19 @@ def recorded(folder: Path, seed: int, *, restarts: bool = True) -> list[Entry]:
         lambda: scene.send(0),
     )
 
-    async def play() -> None:
-        async with scene.playing():
-            scene.send(16)
-            await scene.pass_seconds(60)
-            for _ in range(12):
-                chance.choice(edits)()
-                await scene.pass_seconds(chance.uniform(5, 90))
-                if restarts and chance.random() < 0.3:
-                    await scene.stop_operator()
-                    await scene.pass_seconds(chance.uniform(0, 20))
-                    scene.start_operator()
-            await scene.pass_seconds(120)
+    async def script(scene: Scene) -> None:
+        scene.send(16)
+        await scene.pass_seconds(60)
+        for _ in range(12):
+            chance.choice(edits)()
+            await scene.pass_seconds(chance.uniform(5, 90))
+            if restarts and chance.random() < 0.3:
+                await scene.stop_operator()
+                await scene.pass_seconds(chance.uniform(0, 20))
+                scene.start_operator()
+        await scene.pass_seconds(120)
 
-    run(play())
+    play(scene, script)
     (saved,) = scene.memories.kept.values()
     assert sum(map(len, saved.binary_data.values())) <= MOST_HISTORY_BYTES
     return list(entries(from_data(saved.data, saved.binary_data).history))

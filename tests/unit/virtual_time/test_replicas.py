@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from local.simulated_engine.assembly import choose_group
-from local.virtual_time.clock import run
-from local.virtual_time.scene import Scene
+from local.virtual_time.scene import Scene, play
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 
 WINDOW = 5.0
 """Seconds: the shortest window of the default policy."""
 
 GROUP = choose_group("Qwen/Qwen3.5-27B", "mtp", "gsm8k")
-
-Play = Callable[[Scene], Awaitable[None]]
-
-
-def play(scene: Scene, script: Play) -> None:
-    """Runs `script` beside the tuner, in virtual time."""
-
-    async def whole() -> None:
-        async with scene.playing():
-            await script(scene)
-
-    run(whole())
 
 
 def reason(scene: Scene) -> Reason:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.simulated_engine.assembly import choose_group
-from local.virtual_time.clock import run
-from local.virtual_time.scene import Scene, policy_for
+from local.virtual_time.scene import Scene, play, policy_for
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
 
@@ -23,18 +21,6 @@ GROUP = choose_group("Qwen/Qwen3.5-27B", "mtp", "gsm8k")
 
 PINNED = replace(policy_for(GROUP), low=3, high=3)
 """One schedule for ever: nothing else is tried."""
-
-Play = Callable[[Scene], Awaitable[None]]
-
-
-def play(scene: Scene, script: Play) -> None:
-    """Runs `script` beside the tuner, in virtual time."""
-
-    async def whole() -> None:
-        async with scene.playing():
-            await script(scene)
-
-    run(whole())
 
 
 def settled(scene: Scene, batch: int) -> bool:
