@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from kubernetes.aio.client import Configuration
@@ -110,16 +110,19 @@ async def watching(
         "GET", url, headers=headers, _request_timeout=24 * 3600
     )
 
+    if answer.status != 200:
+        raise ConnectionError(f"GET {url}: status {answer.status}")
+
     async def follow() -> None:
         async for line in answer.response.content:
             sightings.take(json.loads(line))
 
-    task = asyncio.create_task(follow())
     try:
-        yield sightings
+        # A watch that breaks ends the group, or its reader would wait for ever.
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(follow())
+            yield sightings
+            task.cancel()
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
         answer.response.close()
         await rest.close()

@@ -49,10 +49,19 @@ def crd() -> Iterator[None]:
         return
     kubectl.run(node, "create", f"--filename={CRD}")
     try:
-        kubectl.run(node, "wait", "--for=condition=Established", f"--filename={CRD}")
+        # Established says that the API server is to serve the kind, not that it does.
+        until("the API server serves our kind", lambda: _served(node))
         yield
     finally:
         kubectl.run(node, "delete", f"--filename={CRD}", "--wait=false")
+
+
+def _served(node: machine.Machine) -> bool:
+    try:
+        kubectl.run(node, "get", "speculativemodels", "--all-namespaces")
+    except kubectl.KubectlError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
