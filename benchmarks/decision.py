@@ -14,6 +14,7 @@ import time
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.memory import STATE, Memory, to_data
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
@@ -63,7 +64,7 @@ def measure(choices: tuple[int, ...]) -> None:
     state, spent = State(), []
     for number, seen in enumerate(windows):
         began = time.process_time()
-        state = decide(seen, state, policy, now=5.0 * number).state
+        state = decide(seen, state, policy, Occasion(5.0 * number)).state
         spent.append(1000 * (time.process_time() - began))
     size = len(to_data(Memory().with_state("key", state)).data[STATE])
     print(

@@ -10,6 +10,7 @@ from benchmarks.replay.engine import DRAFTS, SHARE, STEPS, Measuring, Play, Seen
 from benchmarks.replay.episodes import Episode
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import EDGES, Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.prior import Prior
@@ -52,7 +53,7 @@ class Product:
     decision: Decision = field(init=False)
 
     def __post_init__(self) -> None:
-        self.decision = decide(None, State(), self.policy, now=0.0)
+        self.decision = decide(None, State(), self.policy, Occasion(0.0))
 
     def play(self, batch: int) -> Play:
         """What an engine makes of the schedule at a batch size."""
@@ -69,7 +70,8 @@ class Product:
         if window is not None and self.number in self.broken:
             window = contradictory(window)
         self.number += 1
-        self.decision = decide(window, self.decision.state, self.policy, now=SECONDS * self.number)
+        at = Occasion(SECONDS * self.number)
+        self.decision = decide(window, self.decision.state, self.policy, at)
 
 
 def window_of(seen: Seen) -> Window:

@@ -18,6 +18,7 @@ from local.simulated_engine.draft import Draft
 from local.simulated_engine.engine import Engine, Request
 from local.simulated_engine.faults import PageUnreachable, spoil_state
 from local.simulated_engine.world import World
+from speculative_operator.engine.state_page import parse_state
 
 SCHEDULE_FILE = "schedule.json"
 
@@ -47,7 +48,7 @@ class VirtualEngine:
         self.folder = folder
         self._arguments = arguments
         self._epoch = epoch
-        self._traffic = Traffic(concurrency=0)
+        self.traffic = Traffic(concurrency=0)
         self._random = random.Random(seed)
         self._prompt = 0
         self._now = 0.0
@@ -67,6 +68,12 @@ class VirtualEngine:
             raise PageUnreachable(f"the engine is dead: {self.world.crash}")
         return spoil_state(state_json(self._live), self.world.page)
 
+    def generated(self, now: float) -> float:
+        """Tokens since the process started."""
+        self.play(now)
+        rows = parse_state(state_json(self._live)).counters.rows
+        return sum(counts.generated for counts in rows.values())
+
     def change(self, now: float, **wanted: object) -> None:
         """New conditions from `now` on, as `World.changed` takes them."""
         self.play(now)
@@ -75,7 +82,7 @@ class VirtualEngine:
     def send(self, now: float, traffic: Traffic) -> None:
         """Other traffic from `now` on; requests that run are finished."""
         self.play(now)
-        self._traffic = traffic
+        self.traffic = traffic
         self._fill()
 
     def restart(self, now: float) -> None:
@@ -131,8 +138,8 @@ class VirtualEngine:
     def _fill(self) -> None:
         """Every client without a request sends one."""
         running, waiting = self._engine.load()
-        for _ in range(self._traffic.concurrency - running - waiting):
-            length = max(1, round(self._traffic.max_tokens * self._random.uniform(0.5, 1.5)))
-            self._prompt += not self._traffic.alike
-            request = Request(self._traffic.prompt_tokens, length, self._now, prompt=self._prompt)
+        for _ in range(self.traffic.concurrency - running - waiting):
+            length = max(1, round(self.traffic.max_tokens * self._random.uniform(0.5, 1.5)))
+            self._prompt += not self.traffic.alike
+            request = Request(self.traffic.prompt_tokens, length, self._now, prompt=self._prompt)
             self._engine.submit(request)

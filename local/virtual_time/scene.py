@@ -58,21 +58,19 @@ class Scene:
         seed: int = 0,
     ) -> None:
         self.policy = policy or policy_for(group)
-        self.engines = {
-            f"pod-{number}": _engine(group, self.policy, folder / f"pod-{number}", seed + number)
-            for number in range(replicas)
-        }
+        self._group, self._folder, self._seed = group, folder, seed
+        self.engines = {f"pod-{number}": self.engine(number) for number in range(replicas)}
         self.record = Record()
         self.memories = Memories()
         self.schedules = Schedules(self.engines)
-        self._fleet = Fleet()
+        self.fleet = Fleet()
         self._tuner: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def playing(self) -> AsyncIterator[Scene]:
         """The tuner runs until the body is left. What it logs as an error is raised here."""
         pods = tuple(Replica(uid, uid, uid, ready=True) for uid in self.engines)
-        self._fleet.models = (
+        self.fleet.models = (
             TunedModel("model-uid", "default", "model", "revision", self.policy, True, pods),
         )
         with _errors_of("speculative_operator") as errors:
@@ -88,7 +86,7 @@ class Scene:
         """A new tuner that knows only what was saved."""
         ports = Ports(
             clock=VirtualClock(),
-            fleet=self._fleet,
+            fleet=self.fleet,
             pages=Pages(self.engines),
             schedules=self.schedules,
             memories=self.memories,
@@ -114,6 +112,11 @@ class Scene:
             sleeping.cancel()
             self._tuner.result()
 
+    def engine(self, number: int, *, speculative: bool = True) -> VirtualEngine:
+        """A new engine, with a chance of its own by its number."""
+        folder, seed = self._folder / f"pod-{number}", self._seed + number
+        return _engine(self._group, self.policy, folder, seed, speculative=speculative)
+
     def send(self, concurrency: int, *, alike: bool = False, **traffic: int) -> None:
         """So many clients on each engine, from now on."""
         wanted = Traffic(concurrency=concurrency, alike=alike, **traffic)
@@ -131,8 +134,8 @@ class Scene:
 
     def set_policy(self, policy: Policy) -> None:
         """The user edits the tuning section."""
-        (model,) = self._fleet.models
-        self._fleet.models = (replace(model, policy=policy),)
+        (model,) = self.fleet.models
+        self.fleet.models = (replace(model, policy=policy),)
 
     def restart_engine(self, uid: str) -> None:
         """One engine's process starts again."""
@@ -189,7 +192,9 @@ def _errors_of(name: str) -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def _engine(group: Group, policy: Policy, folder: Path, seed: int) -> VirtualEngine:
+def _engine(
+    group: Group, policy: Policy, folder: Path, seed: int, *, speculative: bool
+) -> VirtualEngine:
     folder.mkdir(parents=True)
     speculation = Speculation(
         method=group.method,
@@ -205,7 +210,7 @@ def _engine(group: Group, policy: Policy, folder: Path, seed: int) -> VirtualEng
         shutdown_timeout=0.0,
         api_key=None,
         data_parallel=1,
-        speculation=speculation,
+        speculation=speculation if speculative else None,
     )
-    draft = Draft(group, noise=Noise(), seed=seed)
+    draft = Draft(group, speculative=speculative, noise=Noise(), seed=seed)
     return VirtualEngine(arguments, draft, folder, epoch=EPOCH, seed=seed)

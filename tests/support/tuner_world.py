@@ -30,12 +30,14 @@ ROUNDS = 5
 
 
 class Engine:
-    """Plays the schedule that it was handed; its page can be made silent or any other page."""
+    """Plays the schedule that it was handed; its page can be made silent or any other page. A
+    `plain` one was started without speculation."""
 
     def __init__(self) -> None:
         self.traffic: Traffic | None = Traffic()
         self.schedule: ScheduleFile | None = None
         self.takes_up = True
+        self.plain = False
         self.silence: EngineSilent | None = None
         self.changes: dict[str, object] = {}
         self.plugin = True
@@ -56,6 +58,7 @@ class Engine:
             return
         self._idle = 0.0
         k = length_at(self.schedule.table, self.traffic.batch) if self.schedule else 4
+        k = 0 if self.plain else k
         steps = {k: STEPS_A_SECOND}
         trials = self.schedule.trials if self.schedule and self._look_left else ()
         for trial in trials:
@@ -76,6 +79,7 @@ class Engine:
             hash_read=digest,
             hash_in_force=digest if self.traffic else None,
             trials=tuple(TrialLeft(*trial.batch, self._look_left) for trial in trials),
+            tunable=not self.plain,
         )
         if not self.plugin:
             page = without_plugin(page)

@@ -10,6 +10,7 @@ from typing import Any
 
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import (
     EDGES,
     Counters,
@@ -111,7 +112,7 @@ class Traffic:
 
 def first(policy: Policy, state: State | None = None) -> Decision:
     """The decision before any window."""
-    return decide(None, state or State(), policy, now=0.0)
+    return decide(None, state or State(), policy, Occasion(0.0))
 
 
 def course(
@@ -125,7 +126,7 @@ def course(
     decisions = []
     for number, now in enumerate(traffic, start=1):
         window = now.played(decision, chance)
-        decision = decide(window, decision.state, policy, now=5.0 * number)
+        decision = decide(window, decision.state, policy, Occasion(5.0 * number))
         decisions.append(decision)
     return decisions
 

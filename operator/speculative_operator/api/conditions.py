@@ -131,6 +131,10 @@ class Reason(Explained):
     )
     NO_TRAFFIC = "NoTraffic", "No requests since the engines started: nothing is known."
     PAUSED = "Paused", "The proposal length is 0, so acceptance is only seen in trials."
+    AUTOREGRESSIVE = (
+        "Autoregressive",
+        "The engines were restarted without speculation, since that is faster on this traffic.",
+    )
     METRICS_UNREACHABLE = "MetricsUnreachable", "The engines' numbers cannot be read."
     METRICS_INVALID = "MetricsInvalid", "The engines' numbers can be read but not understood."
 
@@ -195,11 +199,13 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.PROMPTS_REPEAT,
         Reason.NO_TRAFFIC,
         Reason.PAUSED,
+        Reason.AUTOREGRESSIVE,
         Reason.METRICS_UNREACHABLE,
         Reason.METRICS_INVALID,
     ),
     ConditionType.TUNED: (
         Reason.BEST_MEASURED,
+        Reason.AUTOREGRESSIVE,
         Reason.PINNED,
         Reason.MEASURING,
         Reason.NO_TRIALS,
@@ -224,7 +230,10 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
 class EventReason(Explained):
     """Reasons of the Events on a SpeculativeModel."""
 
-    REVISION_CREATED = "RevisionCreated", "A spec change asks for new pods."
+    REVISION_CREATED = (
+        "RevisionCreated",
+        "A spec change or a restart off speculation needs new pods.",
+    )
     ROLLED_OUT = "RolledOut", "All pods run the newest revision."
     PROPOSAL_LENGTH_CHANGED = (
         "ProposalLengthChanged",
@@ -232,6 +241,14 @@ class EventReason(Explained):
     )
     FELL_BACK = "FellBack", "Speculation costs more than it brings: the length is 0 now."
     SPECULATION_RESUMED = "SpeculationResumed", "Speculation pays again: the length is above 0."
+    FELL_BACK_BY_RESTART = (
+        "FellBackByRestart",
+        "The engines are restarted without speculation: that pays for the restart.",
+    )
+    RESTART_WOULD_PAY = (
+        "RestartWouldPay",
+        "Engines without speculation would be faster; the policy allows no restart.",
+    )
     SPECULATION_FAULTY = "SpeculationFaulty", "Acceptance is what no sound draft has."
     REPLICA_OUT_OF_LINE = "ReplicaOutOfLine", "One pod's numbers are unlike the others'."
     REPLICA_IN_LINE = "ReplicaInLine", "A pod that was out of line is like the others again."

@@ -101,6 +101,34 @@ BOUNDS_RULES = (
     ),
 )
 
+_RESTARTS = "self.?tuning.?fallback.?level.orValue('Live') == 'Restart'"
+
+FALLBACK_RULES = (
+    Rule(
+        f"!({_RESTARTS}) || !(self.speculation.method in ['none', 'suffix'])",
+        "method %s has no proposal length that could be compared live: leave fallback.level out, "
+        "or choose another method",
+        ("self.speculation.method",),
+        field=".tuning.fallback.level",
+        why=Why.FORBIDDEN,
+    ),
+    Rule(
+        f"!({_RESTARTS}) || {_DATA} == 1",
+        "with parallelism.data %d nothing is measured live that a restart could be weighed by: "
+        "leave fallback.level out, or write parallelism.data: 1",
+        (_DATA,),
+        field=".tuning.fallback.level",
+        why=Why.FORBIDDEN,
+    ),
+    Rule(
+        f"!({_RESTARTS}) || !({_BOUNDS}) || {_MIN} == 0",
+        "bounds.min %d forbids fallback: write min: 0, or leave fallback.level out",
+        (_MIN,),
+        field=".tuning.fallback.level",
+        why=Why.FORBIDDEN,
+    ),
+)
+
 _SCHEDULED = (
     f"self.?tuning.?mode.orValue('{TuningMode.AUTO}') != '{TuningMode.OFF}' || "
     "self.speculation.?proposalLength.?perBatch.hasValue()"
@@ -172,7 +200,7 @@ class SpeculativeModelSpec(ApiModel):
     """What should run."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(*PARALLELISM_RULES, *BOUNDS_RULES, *ENGINE_RULES)
+        json_schema_extra=rules(*PARALLELISM_RULES, *BOUNDS_RULES, *FALLBACK_RULES, *ENGINE_RULES)
     )
 
     model: ModelSpec = Field(description="The target model: it alone decides the output.")
@@ -181,8 +209,8 @@ class SpeculativeModelSpec(ApiModel):
     )
     tuning: TuningSpec = Field(
         default=TuningSpec(),
-        description="How the proposal length is chosen while the engines run; nothing here "
-        "restarts them.",
+        description="How the proposal length is chosen while the engines run; only fallback "
+        "may restart them, where it says so.",
     )
     accelerator: AcceleratorSpec = Field(description="The GPUs of one replica.")
     parallelism: ParallelismSpec = Field(

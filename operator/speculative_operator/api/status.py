@@ -133,6 +133,27 @@ class NextLook(ApiModel):
     message: Annotated[str, Clipped(128)] = Field(description="The same in words.")
 
 
+class OtherVariant(ApiModel):
+    """What engines that are started without speculation, or with it again, would bring, where
+    `tuning.fallback.level` allows such restarts."""
+
+    speculative: bool = Field(description="Whether the other ones speculate.")
+    gain_percent: Percent | None = Field(
+        default=None,
+        description="Expected change of goodput at the load of the last window; absent when too "
+        "little is known.",
+    )
+    owed_seconds: int = Field(
+        description="Seconds of goodput that they would have brought since the last restart; "
+        "below 0 where they would have cost some.",
+    )
+    price_seconds: int | None = Field(
+        default=None,
+        description="What owedSeconds has to exceed; absent before a start was timed.",
+    )
+    message: Annotated[str, Clipped(128)] = Field(description="Why they do not run.")
+
+
 class Evidence(ApiModel):
     """What the last windows measured. A field is absent where nothing is known: absent is not 0."""
 
@@ -164,6 +185,9 @@ class Evidence(ApiModel):
     )
     next_look: NextLook | None = Field(
         default=None, description="When other lengths are tried next."
+    )
+    other_variant: OtherVariant | None = Field(
+        default=None, description="Why engines are not restarted without speculation, or back."
     )
 
 

@@ -1,4 +1,5 @@
-"""`spec.tuning`: who decides the proposal length, and within what limits. All of it is live."""
+"""`spec.tuning`: who decides the proposal length, and within what limits. All of it is live; only
+where `fallback` allows it does the operator restart engines of its own accord."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from speculative_operator.api.base import ApiModel, LengthOrNone, Rule, rules
+from speculative_operator.api.base import ApiModel, LengthOrNone, Rule, Why, rules
 
 
 class TuningMode(StrEnum):
@@ -66,8 +67,54 @@ class WindowSpec(ApiModel):
     )
 
 
+class FallbackLevel(StrEnum):
+    """Live plays K=0 in the running engines; Restart may also start them without speculation."""
+
+    LIVE = "Live"
+    RESTART = "Restart"
+
+
+class FallbackSpec(ApiModel):
+    """How far the operator may go where speculation costs more than it brings."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.level == 'Restart' || !has(self.allowDowntime) || !self.allowDowntime",
+                "level Live restarts nothing: leave allowDowntime out, or write level: Restart",
+                field=".allowDowntime",
+                why=Why.FORBIDDEN,
+            ),
+            Rule(
+                "self.level == 'Restart' || !has(self.sensor) || !self.sensor",
+                "level Live restarts nothing, so every replica can speculate: leave sensor out, or "
+                "write level: Restart",
+                field=".sensor",
+                why=Why.FORBIDDEN,
+            ),
+        )
+    )
+
+    level: FallbackLevel = Field(
+        default=FallbackLevel.LIVE,
+        description="Live plays K=0 in the running engines, at once and without a restart. Restart "
+        "may also start them without speculation, one pod at a time, where that pays for the "
+        "restart, and back.",
+    )
+    allow_downtime: bool = Field(
+        default=False,
+        description="Whether such a restart may leave nothing serving, as it does with one replica "
+        "and rollout.strategy InPlace. Otherwise it is not done there.",
+    )
+    sensor: bool = Field(
+        default=False,
+        description="Whether one of two or more replicas stays speculative meanwhile, so that the "
+        "way back is measured and not guessed.",
+    )
+
+
 class TuningSpec(ApiModel):
-    """How the proposal length is chosen while the engines run; nothing here restarts them."""
+    """How the proposal length is chosen while the engines run; only `fallback` may restart them."""
 
     mode: TuningMode = Field(
         default=TuningMode.AUTO,
@@ -88,4 +135,9 @@ class TuningSpec(ApiModel):
         default=10,
         description="Most of an engine's steps that may be spent on trying other proposal "
         "lengths; 0 forbids trials.",
+    )
+    fallback: FallbackSpec = Field(
+        default=FallbackSpec(),
+        description="How far the operator may go where speculation costs more than it brings. With "
+        "mode Off it is not looked at; mode Recommend only says what would be done.",
     )

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from speculative_operator.api.conditions import ConditionType
-from speculative_operator.api.status import Evidence, ModelStatus
+from speculative_operator.api.status import Evidence, ModelStatus, OtherVariant
 from speculative_operator.cli import words
 from speculative_operator.cli.chart import goodput_chart
 from speculative_operator.cli.course import points
@@ -73,6 +73,16 @@ def _headline(console: Console, title: str, status: ModelStatus, now: float) -> 
         soon = words.unix(look.time) - now if look.time else 0.0
         about = f", in about {words.duration(soon)}" if soon > 0 else ""
         console.print(f"Next look at other K: {look.message}{about}.")
+    if evidence.other_variant is not None:
+        console.print(_other_variant(evidence.other_variant))
+
+
+def _other_variant(other: OtherVariant) -> str:
+    engines = "with" if other.speculative else "without"
+    gain = "" if other.gain_percent is None else f"{other.gain_percent:+.0f}% goodput; "
+    price = "" if other.price_seconds is None else f" of the {other.price_seconds} s it costs"
+    owed = f"missed {other.owed_seconds} s{price}"
+    return f"Engines restarted {engines} speculation: {gain}{owed}; {other.message}."
 
 
 def _alternatives(evidence: Evidence, now: float) -> Table:

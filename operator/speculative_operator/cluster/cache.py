@@ -47,8 +47,9 @@ class Copy:
         return parsed
 
 
-TELLING: Final = frozenset({("PodScheduled", "False"), ("Ready", "True")})
-"""Conditions of a pod that say something: the opposite is what is assumed of it anyway."""
+TELLING: Final = frozenset({("PodScheduled", "False"), ("PodScheduled", "True"), ("Ready", "True")})
+"""Conditions of a pod that say something: whether it waits for a node, since when it is on one, and
+since when it is ready. Not to be ready is what is assumed of it anyway."""
 
 RESTORED_AS_IT_WAS: Final = frozenset({"ControllerRevision", "ConfigMap"})
 """Kinds that cannot be rendered again from the spec: a record of the past, the tuner's schedule."""
@@ -267,7 +268,7 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
             "conditions": [
                 {
                     key: condition[key]
-                    for key in ("type", "status", "reason", "message")
+                    for key in ("type", "status", "reason", "message", "lastTransitionTime")
                     if key in condition
                 }
                 for condition in status.get("conditions") or ()

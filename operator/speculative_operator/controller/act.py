@@ -33,8 +33,7 @@ async def act(desired: Desired, seen: Observed, children: Children, now: str) ->
     taken is found before any pod is started.
     """
     changed = False
-    records = (desired.new,) if desired.new is not None else ()
-    for step in ((*records, *desired.before_pods), desired.pods):
+    for step in ((*desired.new, *desired.before_pods), desired.pods):
         acted = await keep(step, children)
         changed |= acted.changed
         if acted.refusal is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.controller.tuner_ports import ReplicaView
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
+from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.window import NoEvidence
 
@@ -35,6 +36,20 @@ def gap_of(silence: EngineSilent) -> NoEvidence:
     unreadable = isinstance(silence, PageUnreadable)
     reason = Reason.METRICS_INVALID if unreadable else Reason.METRICS_UNREACHABLE
     return NoEvidence(reason, str(silence))
+
+
+def gathered(
+    gathering: Gathering, uids: Collection[str], answers: Answers, now: float
+) -> Gathering:
+    """The window that is open with what the engines `uids` answered now."""
+    gathering = gathering.of(frozenset(uids))
+    for uid in uids:
+        answer = answers.get(uid)
+        if isinstance(answer, Page):
+            gathering = gathering.read(uid, answer, now)
+        elif answer is not None:
+            gathering = gathering.silent(uid, gap_of(answer))
+    return gathering
 
 
 def replica_view(answer: Answer, odd: str | None) -> ReplicaView:

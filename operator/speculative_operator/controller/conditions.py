@@ -57,14 +57,15 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     *older, current = desired.states
-    if any(state.holding for state in older):
+    if any(state.holding > state.wanted for state in older):
         return Verdict(
             ConditionStatus.TRUE,
             Reason.ROLLING_OUT,
-            f"Pods of older revisions are being replaced by revision {current.key}.",
+            f"Pods of other revisions are being replaced by revision {current.key}.",
         )
-    alive = sum(pod.alive for pod in seen.pods)
-    if alive == len(serving) == current.wanted == current.replicas and not current.terminating:
+    alive, wanted = sum(pod.alive for pod in seen.pods), sum(s.wanted for s in desired.states)
+    as_wanted = all(s.wanted == s.replicas and not s.terminating for s in desired.states)
+    if alive == len(serving) == wanted and as_wanted:
         return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
     return Verdict(ConditionStatus.TRUE, Reason.SCALING, "Replicas are being started or removed.")
 

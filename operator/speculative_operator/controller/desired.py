@@ -8,32 +8,38 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from speculative_operator.api.conditions import ConditionStatus, Reason
-from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.api.resource import SpeculativeModel
-from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
-from speculative_operator.controller.observed import GOOD, TRIAL, Observed
+from speculative_operator.controller.observed import GOOD, Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of, start_text
-from speculative_operator.errors import ModelInvalid
-from speculative_operator.plan.model import key_of, plan
+from speculative_operator.controller.probation import proven, recordable, serving_labels
+from speculative_operator.controller.variants import Current, Pair, current, pair_of
 from speculative_operator.plan.names import Owner, model_names, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, limits, next_scale, targets
 from speculative_operator.plan.settings import Settings
 from speculative_operator.resources.config_maps import memory_configmap, schedule_configmap
-from speculative_operator.resources.controller_revision import (
-    RecordedRevision,
-    controller_revision,
-    recorded,
-)
+from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.resources.deployment import deployment
 from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
+from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Verdict
 
-ACCEPTED = Verdict(ConditionStatus.TRUE, Reason.VALID, "The resource can be run as written.")
+
+@dataclass(frozen=True)
+class Told:
+    """What is known besides the cluster's objects.
+
+    last_good   the key that status calls so
+    choice      the variant that the tuner wants; None before its first word
+    answering   the incarnations of pods whose engines list the served names
+    """
+
+    last_good: str | None = None
+    choice: VariantChoice | None = None
+    answering: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,9 @@ class Desired:
     """One pass's aim.
 
     current      the revision that should run; None where nothing can
+    pair         the two variants of the revision that serves
     serving      the revision whose pods serve most; the current one while none does
-    new          a ControllerRevision to be recorded before anything else
+    new          ControllerRevisions to be recorded before anything else
     before_pods  what pods need at their start, and the Service
     pods         Deployments
     leftovers    ours, needed no longer
@@ -54,7 +61,8 @@ class Desired:
     accepted: Verdict
     current: RecordedRevision | None = None
     serving: RecordedRevision | None = None
-    new: Manifest | None = None
+    pair: Pair | None = None
+    new: tuple[Manifest, ...] = ()
     before_pods: tuple[Manifest, ...] = ()
     pods: tuple[Manifest, ...] = ()
     leftovers: tuple[Copy, ...] = ()
@@ -63,89 +71,27 @@ class Desired:
     states: tuple[RevisionState, ...] = ()
 
 
-def desire(
-    model: SpeculativeModel,
-    seen: Observed,
-    settings: Settings,
-    *,
-    last_good: str | None,
-    answering: Collection[str],
-) -> Desired:
-    """What to aim at.
-
-    `last_good` is the key that status calls so, `answering` are the incarnations of pods whose
-    engines list the served names.
-    """
-    accepted, current = _current_revision(model, seen, settings)
-    if current is None:
+def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: Told) -> Desired:
+    """What to aim at."""
+    accepted, wanted = current(model, seen, settings, told.choice)
+    if wanted is None:
         return Desired(accepted)
-    aim = _Aim(model, seen, current.revision, last_good)
+    aim = _Aim(model, seen, wanted, told.last_good)
     served = [state.key for state in aim.states if state.served]
-    unproven = bool(served) and current.revision.key not in served
+    serving = aim.serving()
     return Desired(
         accepted=accepted,
-        current=current.revision,
-        serving=aim.serving(),
-        new=_on_trial(current.missing) if current.missing and unproven else current.missing,
+        current=wanted.main.revision,
+        serving=serving,
+        pair=wanted.pair if serving.key in wanted.pair else pair_of(serving.key, seen),
+        new=tuple(recordable(manifest, served) for manifest in wanted.missing),
         before_pods=tuple(aim.before_pods()),
         pods=tuple(aim.pods()),
         leftovers=tuple(aim.leftovers(keep=served[-1:])),
-        labels=tuple(_labels(seen)),
-        proven=_proven(seen, answering),
+        labels=tuple(serving_labels(seen)),
+        proven=proven(seen, told.answering),
         states=aim.states,
     )
-
-
-@dataclass(frozen=True)
-class _Current:
-    """The revision to run, and its ControllerRevision where that does not stand."""
-
-    revision: RecordedRevision
-    missing: Manifest | None = None
-
-
-def _current_revision(
-    model: SpeculativeModel, seen: Observed, settings: Settings
-) -> tuple[Verdict, _Current | None]:
-    """The revision that the spec asks for.
-
-    While that is refused it is the one that was current before, else the newest recorded one.
-    """
-    key = key_of(model)
-    if key in seen.revisions:
-        manifest = seen.revisions[key].manifest
-        stands = _reference("ControllerRevision", manifest) in seen.copies
-        missing = None if stands else _without_identity(manifest)
-        return ACCEPTED, _Current(seen.revisions[key].recorded, missing)
-    try:
-        new = controller_revision(plan(model, settings))
-    except ModelInvalid as refusal:
-        verdict = Verdict(ConditionStatus.FALSE, Reason.INVALID, str(refusal))
-        known = [*seen.by_age(), *_current_so_far(model, seen)]
-        return verdict, _Current(seen.revisions[known[-1]].recorded) if known else None
-    return ACCEPTED, _Current(recorded(new), new)
-
-
-def _current_so_far(model: SpeculativeModel, seen: Observed) -> Iterator[str]:
-    """In a rollback it is not the newest one."""
-    before = ModelStatus.read(model.status)
-    key = before.revisions.current if before is not None else None
-    if key is not None and key in seen.revisions:
-        yield key
-
-
-def _on_trial(new: Manifest) -> Manifest:
-    """It must prove itself before requests reach it, since another revision serves."""
-    metadata = new["metadata"]
-    annotations = {ANNOTATION_VERDICT: TRIAL, **metadata.get("annotations", {})}
-    return {**new, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _without_identity(manifest: Manifest) -> Manifest:
-    """A deleted object as it can be created again."""
-    metadata = manifest["metadata"]
-    kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
-    return {**manifest, "metadata": {key: metadata[key] for key in kept if key in metadata}}
 
 
 class _Aim:
@@ -155,21 +101,30 @@ class _Aim:
         self,
         model: SpeculativeModel,
         seen: Observed,
-        current: RecordedRevision,
+        wanted: Current,
         last_good: str | None,
     ) -> None:
         self.model = model
         self.owner = Owner.of(model)
         self.seen = seen
+        self.wanted = wanted
+        current = wanted.main.revision
+        sensor = wanted.sensor.revision if wanted.sensor is not None else None
         older = [key for key in seen.by_age() if key != current.key]
         self.revisions: Mapping[str, RecordedRevision] = {
             **{key: seen.revisions[key].recorded for key in older},
+            **({sensor.key: sensor} if sensor is not None else {}),
             current.key: current,
         }
-        wanted = targets(older, current.key, model.spec.replicas)
+        replicas = targets(
+            self.revisions,
+            current.key,
+            model.spec.replicas,
+            sensor.key if sensor is not None else None,
+        )
         good = {last_good, *(key for key in seen.revisions if seen.verdict(key) == GOOD)}
         self.states = tuple(
-            seen.state(key, wanted[key], served=key in good) for key in self.revisions
+            seen.state(key, replicas[key], served=key in good) for key in self.revisions
         )
 
     def before_pods(self) -> Iterator[Manifest]:
@@ -193,7 +148,7 @@ class _Aim:
         scale = self._scale()
         for state in self.states:
             stands = state.key in self.seen.deployments
-            if self._is_last(state) or (stands and not self._over(state)):
+            if self._is_last(state) or state.wanted or (stands and not self._over(state)):
                 replicas = (
                     scale.replicas
                     if scale is not None and scale.key == state.key
@@ -205,10 +160,11 @@ class _Aim:
         """None until a new Deployment stands beside the others: it is made with 0 replicas first.
 
         Only the API server can tell whether it takes the pod template, and where it does not, no
-        pod must have gone for it.
+        pod must have gone for it. None, too, while it is not known what is wanted.
         """
-        others = self.seen.deployments.keys() - {self.states[-1].key}
-        if others and self.states[-1].key not in self.seen.deployments:
+        wanted = {state.key for state in self.states if state.wanted or self._is_last(state)}
+        standing = self.seen.deployments.keys()
+        if self.wanted.held or (standing and not wanted <= standing):
             return None
         return next_scale(self.states, limits(self.model.spec.rollout.strategy))
 
@@ -217,14 +173,15 @@ class _Aim:
         return self.revisions[max(reversed(self.states), key=lambda state: state.ready).key]
 
     def leftovers(self, keep: Collection[str]) -> Iterator[Copy]:
-        """What revisions that are over leave behind; the records in `keep` may be wanted again."""
+        """What revisions that are over leave behind. The records in `keep` may be wanted again, and
+        so may either variant of the current one."""
         over = {state.key for state in self.states if self._over(state)}
         unknown = self.seen.deployments.keys() - self.revisions.keys()
         idle = {key for key in unknown if not any(pod.ready for pod in self.seen.pods_of(key))}
         for key in sorted(over | idle):
             names = revision_names(self.owner, key)
             kinds = {"Deployment": names.deployment, "ConfigMap": names.schedule}
-            if key not in keep:
+            if key not in keep and key not in self.wanted.pair:
                 kinds["ControllerRevision"] = names.controller_revision
             for kind, name in kinds.items():
                 copy = self.seen.copies.get(Reference(kind, self.owner.namespace, name))
@@ -244,7 +201,9 @@ class _Aim:
         }
 
     def _over(self, state: RevisionState) -> bool:
-        return state.gone and not self._is_last(state)
+        """Not while it may be the variant that is wanted: a rollout to it may just have begun."""
+        awaited = self.wanted.held and state.key in self.wanted.pair
+        return state.gone and not awaited and not self._is_last(state)
 
     def _is_last(self, state: RevisionState) -> bool:
         return state is self.states[-1]
@@ -253,28 +212,6 @@ class _Aim:
 def _metadata_only(config_map: Manifest) -> Manifest:
     """The tuner writes what is in it."""
     return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}
-
-
-def _labels(seen: Observed) -> Iterator[tuple[Pod, str]]:
-    """Pods on trial leave the Service before they are ready; all others belong to it."""
-    for pod in seen.pods:
-        on_trial = seen.verdict(pod.revision) == TRIAL
-        wanted = "false" if on_trial else "true"
-        if pod.alive and pod.serving_label != wanted and not (on_trial and pod.ready):
-            yield pod, wanted
-
-
-def _proven(seen: Observed, answering: Collection[str]) -> str | None:
-    """A revision on trial of which a pod is ready and lists the served names."""
-    passed = (
-        pod.revision
-        for pod in seen.pods
-        if pod.alive
-        and pod.ready
-        and pod.incarnation in answering
-        and seen.verdict(pod.revision) == TRIAL
-    )
-    return next(passed, None)
 
 
 def _reference(kind: str, manifest: Manifest) -> Reference:

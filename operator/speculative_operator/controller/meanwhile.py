@@ -14,17 +14,23 @@ from speculative_operator.controller.observed import TRIAL, Observed
 from speculative_operator.plan.names import Owner
 from speculative_operator.plan.rollout import limits, next_scale, targets
 from speculative_operator.resources.deployment import deployment
+from speculative_operator.tuning.variant import VariantChoice
 
 
-def meanwhile(model: SpeculativeModel, seen: Observed) -> Iterator[Manifest]:
+def meanwhile(
+    model: SpeculativeModel, seen: Observed, choice: VariantChoice | None
+) -> Iterator[Manifest]:
     """The next scale step of the Deployments that stand, as if the revision with most pods on the
-    Service, the newest of equals, were the one wanted."""
+    Service, the newest of equals, were the one wanted, with its sensor."""
     standing = [key for key in seen.by_age() if key in seen.deployments]
     if not standing:
         return
     routed = {key: sum(pod.routed for pod in seen.pods_of(key)) for key in standing}
     serving = max(reversed(standing), key=lambda key: routed[key])
-    wanted = targets(standing, serving, model.spec.replicas)
+    stands_in_for = seen.revisions[serving].recorded.facts.stands_in_for
+    beside = choice is not None and choice.sensor and stands_in_for == choice.key
+    sensor = stands_in_for if beside and stands_in_for in standing else None
+    wanted = targets(standing, serving, model.spec.replicas, sensor)
     states = tuple(
         seen.state(key, wanted[key], served=seen.verdict(key) != TRIAL) for key in standing
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, LABEL_SERVING
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
+STARTUP = ("PodScheduled", "Ready")
 PREPARING = frozenset({"ContainerCreating", "PodInitializing"})
 IMAGE_REASONS = frozenset(
     {
@@ -50,6 +52,8 @@ class Pod:
     ended: bool
     serving_label: str | None
     schedule_mark: str | None
+    startup: float | None
+    """Seconds from its node to Ready, if it was never restarted; None while it is not ready."""
     trouble: Trouble | None
 
     @property
@@ -69,6 +73,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
     labels = metadata["labels"]
     restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
     ready = _condition(status, "Ready").get("status") == "True"
+    first = ready and not restarts
     return Pod(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -81,8 +86,18 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         ended=status.get("phase") in ENDED_PHASES,
         serving_label=labels.get(LABEL_SERVING),
         schedule_mark=metadata["annotations"].get(ANNOTATION_SCHEDULE),
+        startup=_startup(status) if first else None,
         trouble=None if ready else _trouble(status),
     )
+
+
+def _startup(status: Mapping[str, Any]) -> float | None:
+    """From being scheduled, since waiting for a GPU is no part of it."""
+    times = [_condition(status, kind).get("lastTransitionTime") for kind in STARTUP]
+    if None in times:
+        return None
+    began, ended = (datetime.fromisoformat(str(time)) for time in times)
+    return (ended - began).total_seconds()
 
 
 def _trouble(status: Mapping[str, Any]) -> Trouble | None:

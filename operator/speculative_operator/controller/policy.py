@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from speculative_operator.api.exposure import RolloutStrategy
 from speculative_operator.api.resource import SpeculativeModelSpec
+from speculative_operator.api.tuning import FallbackLevel
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.schedule import fixed_table
 from speculative_operator.tuning.decide import Decision, decide
-from speculative_operator.tuning.policy import Policy, WindowLimits
+from speculative_operator.tuning.occasion import Occasion
+from speculative_operator.tuning.policy import Policy, RestartLimits, WindowLimits
 from speculative_operator.tuning.prior import prior_of
 from speculative_operator.tuning.schedule import ScheduleFile
 from speculative_operator.tuning.state import State
@@ -32,6 +35,13 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
         high=facts.capacity if tuning.bounds.max is None else tuning.bounds.max,
         minimum_gain=tuning.minimum_gain_percent / 100,
         trial_share=tuning.trial_share_percent / 100,
+        restart=RestartLimits(
+            wanted=tuning.fallback.level is FallbackLevel.RESTART,
+            downtime=tuning.fallback.allow_downtime,
+            sensor=tuning.fallback.sensor,
+            surge=spec.rollout.strategy is RolloutStrategy.SURGE,
+            replicas=spec.replicas,
+        ),
         window=WindowLimits(
             drafts=tuning.window.drafts,
             least_seconds=tuning.window.min_seconds,
@@ -43,7 +53,7 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
 
 def first_decision(policy: Policy) -> Decision:
     """What the tuner says of a revision of which nothing is known yet."""
-    return decide(None, State(), policy, now=0.0)
+    return decide(None, State(), policy, Occasion(0.0))
 
 
 def start_text(policy: Policy) -> str:

@@ -6,7 +6,7 @@ at any time and as often as it likes; where all is as it should be, it sends not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from speculative_operator.api.conditions import ConditionStatus, Reason
@@ -19,12 +19,13 @@ from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
 from speculative_operator.controller.act import act, keep
-from speculative_operator.controller.desired import Desired, desire
+from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.meanwhile import meanwhile
 from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
+from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
@@ -89,22 +90,22 @@ class Reconciler:
             return Done(again_in=await self._write(reference, stored, before, after))
         seen = self._observe(model)
         answers = self._ask_names(reference, model, seen)
-        desired = desire(
-            model,
-            seen,
-            self._tools.settings,
+        view = self._tools.fleet.view(model.metadata.uid)
+        told = Told(
             last_good=before.revisions.last_good if before is not None else None,
+            choice=view.choice if view is not None else None,
             answering={name for name, answer in answers.items() if answer.problem is None},
         )
+        desired = desire(model, seen, self._tools.settings, told)
         acted = await act(desired, seen, self._tools.children, self._now())
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
-            scaled = await keep(meanwhile(model, seen), self._tools.children)
+            scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)
             acted = replace(acted, changed=acted.changed or scaled.changed)
         if acted.changed:
             seen = self._observe(model)
-        self._tools.fleet.put(reference, _tuned_model(model, seen, desired))
-        found = Findings(before, answers, self._tools.fleet.view(model.metadata.uid), self._now())
+        self._tools.fleet.put(reference, tuned_model(model, seen, desired))
+        found = Findings(before, answers, view, self._now())
         wait = await self._write(reference, stored, before, status(model, seen, desired, found))
         if isinstance(acted.refusal, NotOurs | NotAllowed):
             return outcome_of(acted.refusal, reference)
@@ -182,23 +183,33 @@ def _verdict_on(refusal: Refusal) -> Verdict:
     return Verdict(ConditionStatus.FALSE, reason, str(refusal))
 
 
-def _tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> TunedModel | None:
+def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> TunedModel | None:
     """The model at the revision that serves, as the tuner sees it."""
-    revision = desired.serving
-    if revision is None:
+    serving, pair = desired.serving, desired.pair
+    if serving is None or pair is None:
         return None
+    speculative = seen.revisions.get(pair.speculative)
+    facts = speculative.recorded.facts if speculative is not None else serving.facts
+    pods = seen.pods_of(pair.speculative)
+    plain = seen.pods_of(pair.autoregressive) if pair.autoregressive is not None else ()
     return TunedModel(
         uid=model.metadata.uid,
         namespace=model.metadata.namespace,
         name=model.metadata.name,
-        key=revision.key,
-        policy=policy_of(model.spec, revision.facts),
-        scheduled=revision.facts.schedule,
-        restart_helps=not revision.facts.schedule and needs_schedule(model.spec),
+        key=pair.speculative,
+        policy=policy_of(model.spec, facts),
+        scheduled=facts.schedule,
+        restart_helps=not facts.schedule and needs_schedule(model.spec),
         look=model.metadata.annotations.get(ANNOTATION_LOOK),
-        replicas=tuple(
-            Replica(pod.uid, pod.name, pod.address, pod.ready)
-            for pod in seen.pods_of(revision.key)
-            if pod.alive and pod.address
-        ),
+        replicas=_replicas(pods),
+        plain=_replicas(plain),
+        startup=min((p.startup for p in (*pods, *plain) if p.startup is not None), default=None),
+    )
+
+
+def _replicas(pods: Iterable[Pod]) -> tuple[Replica, ...]:
+    return tuple(
+        Replica(pod.uid, pod.name, pod.address, pod.ready)
+        for pod in pods
+        if pod.alive and pod.address
     )

@@ -73,7 +73,10 @@ class Tuner:
             del self._models[gone]
             self._told.pop(gone, None)
             self._retry_at.pop(gone, None)
-        pace = sum(len(model.replicas) for model in targets.values()) / READS_A_SECOND
+        pace = (
+            sum(len(model.replicas) + len(model.plain) for model in targets.values())
+            / READS_A_SECOND
+        )
         for uid, model in targets.items():
             if uid not in self._busy and self._due(model, now):
                 self._busy[uid] = asyncio.create_task(self._guarded_pass(model, pace))
@@ -112,7 +115,7 @@ class Tuner:
             self._tell(tuning)
 
     async def _answers(self, model: TunedModel) -> Mapping[str, Answer]:
-        ready = [replica for replica in model.replicas if replica.ready]
+        ready = [replica for replica in (*model.replicas, *model.plain) if replica.ready]
         answers = await asyncio.gather(*(self._answer(replica) for replica in ready))
         return {replica.uid: answer for replica, answer in zip(ready, answers, strict=True)}
 

@@ -8,30 +8,34 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
-from speculative_operator.api.conditions import EventReason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.controller.answers import (
     Answers,
-    gap_of,
+    gathered,
     not_tunable,
     pages_of,
     replica_view,
 )
+from speculative_operator.controller.decisions import Decisions, to_be_known
+from speculative_operator.controller.delivery import Delivery
+from speculative_operator.controller.plain_engines import PlainEngines
 from speculative_operator.controller.tuner_ports import TunedModel, TuningView
 from speculative_operator.tuning.alternatives import alternatives, next_look
-from speculative_operator.tuning.application import Application
 from speculative_operator.tuning.conditions import Situation, overlaid
-from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.decide import Decision
 from speculative_operator.tuning.gather import Gathering
-from speculative_operator.tuning.history import Entry, History, kept
+from speculative_operator.tuning.history import History, kept
 from speculative_operator.tuning.memory import Memory, moved
+from speculative_operator.tuning.occasion import Occasion, Running
+from speculative_operator.tuning.outlook import outlook
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.replicas import Part
-from speculative_operator.tuning.schedule import ScheduleFile, Table, length_at, schedule_hash
+from speculative_operator.tuning.restart import sensing
+from speculative_operator.tuning.schedule import ScheduleFile, length_at
 from speculative_operator.tuning.state import State
-from speculative_operator.tuning.tally import Tally
 from speculative_operator.tuning.trust import trusted
+from speculative_operator.tuning.variant import Restart, Variant, VariantChoice
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import NoEvidence, Window
 
@@ -53,20 +57,18 @@ class ModelTuning:
         self.model = model
         self.next_pass = now
         self._memory = memory
-        self._history = History(memory.history)
-        self._tally = Tally()
-        self._saved = memory.revisions.get(model.key, State())
+        self._decisions = Decisions(model.key, History(memory.history))
+        self._plain = PlainEngines(Gathering(opened=now))
+        self._saved = memory.revisions.get(model.key) or _found(model, now)
         self._answers: Answers = {}
+        self._all_pages: list[Page] = []
         self._decision = self._decided(None, self._saved, now)
         opened = min(memory.written_at, now) if model.key in memory.revisions else now
         self._gathering = Gathering(opened=opened, bases=memory.bases)
         self._gap: NoEvidence | None = None
-        self._application = Application("", now)
-        self._written: ScheduleFile | None = None
-        self._played: Table | None = None
-        self._told_late = ""
-        self._must_save = False
-        self._notices: list[Notice] = []
+        self._delivery = Delivery(now)
+        self._must_save = bool(self._decision.changes)
+        self._notices = list(self._decision.notices)
         self._share = zlib.crc32(model.uid.encode()) / 2**32
         """A number from 0 to 1 that spreads models out which all started at once."""
 
@@ -77,13 +79,17 @@ class ModelTuning:
         read.
         """
         self.model = model
-        self._answers = answers
-        self._gather(now)
+        pods = [pod.uid for pod in model.replicas]
+        self._answers = {uid: answer for uid, answer in answers.items() if uid in pods}
+        plain = {uid: answer for uid, answer in answers.items() if uid not in pods}
+        self._all_pages = pages_of(answers)
+        self._plain = self._plain.read(plain, model.policy.window, now)
+        self._gathering = gathered(self._gathering, pods, self._answers, now)
         window: Window | None = None
         if self._gathering.closes(model.policy.window, now):
             window = self._closed(now)
         self._decide(window, now)
-        self._watch_application(now)
+        self._notices += self._delivery.watch(pages_of(self._answers), now)
         self.next_pass = self._next_pass(now, pace)
 
     def _policy(self) -> Policy:
@@ -91,14 +97,18 @@ class ModelTuning:
         live = self.model.scheduled and not_tunable(self._answers) is None
         return replace(self.model.policy, live=live)
 
-    def _gather(self, now: float) -> None:
-        gathering = self._gathering.of(frozenset(pod.uid for pod in self.model.replicas))
-        for uid, answer in self._answers.items():
-            if isinstance(answer, Page):
-                gathering = gathering.read(uid, answer, now)
-            else:
-                gathering = gathering.silent(uid, gap_of(answer))
-        self._gathering = gathering
+    def _running(self) -> Running:
+        """What serves now, with the window of the engines without speculation."""
+        return Running(
+            speculative=sum(replica.ready for replica in self.model.replicas),
+            autoregressive=sum(replica.ready for replica in self.model.plain),
+            startup=self.model.startup,
+            window=self._plain.closed,
+        )
+
+    @property
+    def _away(self) -> bool:
+        return self._decision.variant is Variant.AUTOREGRESSIVE
 
     def _closed(self, now: float) -> Window | None:
         """The window that ends now; None where it is no evidence."""
@@ -126,7 +136,7 @@ class ModelTuning:
     def _trials_over(self) -> bool:
         tunable = [page for page in pages_of(self._answers) if page.tunable]
         return bool(tunable) and all(
-            page.hash_in_force == self._application.digest
+            page.hash_in_force == self._delivery.application.digest
             and not any(trial.rounds for trial in page.trials)
             for page in tunable
         )
@@ -135,47 +145,22 @@ class ModelTuning:
         before = self._decision
         after = self._decision = self._decided(window, before.state, now)
         self._notices += after.notices
-        self._must_save = self._must_save or _to_be_known(before, after)
+        self._must_save = self._must_save or to_be_known(before, after)
 
     def _decided(self, window: Window | None, state: State, now: float) -> Decision:
-        """The decision, which goes into the history unless it says nothing new."""
-        policy, asked = self._policy(), self.model.look
-        decision = decide(window, state, policy, now=now, asked=asked)
-        if window is not None or decision.state != state:
-            entry = Entry(
-                at=now,
-                key=self.model.key,
-                policy=policy,
-                asked=asked,
-                window=window,
-                table=decision.table,
-                trials=decision.trials,
-                changes=decision.changes,
-                before=state,
-            )
-            self._history = self._history.after(entry)
-            self._tally = self._tally.after(state, decision, window, policy)
-        return decision
+        occasion = Occasion(now, self.model.look, self._running())
+        return self._decisions.next(window, state, self._policy(), occasion)
 
     def _next_pass(self, now: float, pace: float) -> float:
-        limits, pages = self.model.policy.window, pages_of(self._answers)
+        limits, pages = self.model.policy.window, self._all_pages
         pace *= 0.75 + self._share / 2
-        if not self._application.in_force and not self._application.late(now):
+        if not self._delivery.application.in_force and not self._delivery.application.late(now):
             return now + APPLYING_READ_SECONDS
         if pages and not any(page.running or page.waiting for page in pages):
             return now + max(IDLE_READ_SECONDS, pace)
-        early = self._gathering.opened + limits.least_seconds
+        opened = self._plain.gathering.opened if self._away else self._gathering.opened
+        early = opened + limits.least_seconds
         return max(early if early > now else now + limits.least_seconds, now + pace)
-
-    def _watch_application(self, now: float) -> None:
-        """Whether the schedule has arrived; if it should have and has not, that is told once."""
-        application = self._application = self._application.seen(pages_of(self._answers))
-        if application.in_force and self._written is not None:
-            self._played = self._written.table
-        if application.late(now) and self._told_late != application.digest:
-            self._told_late = application.digest
-            message = f"Schedule {application.digest} is not reported by every engine."
-            self._notices.append(Notice(EventReason.SCHEDULE_NOT_APPLIED, message, warning=True))
 
     # The memory.
 
@@ -187,7 +172,10 @@ class ModelTuning:
             return None
         memory = self._memory.with_state(self.model.key, state)
         return replace(
-            memory, bases=self._gathering.bases, history=self._history.lines, written_at=now
+            memory,
+            bases=self._gathering.bases,
+            history=self._decisions.history.lines,
+            written_at=now,
         )
 
     @property
@@ -205,27 +193,19 @@ class ModelTuning:
     def schedule_to_write(
         self, current: str | None, lease: tuple[str, int] | None, now: float
     ) -> tuple[str, int] | None:
-        """Text and attempt if a schedule is to be handed on now. `current` is what is written.
-
-        A text that plays the same stays as it is, whatever lease it carries.
-        """
+        """Text and attempt if a schedule is to be handed on now. `current` is what is written; None
+        where no engine is there to play one."""
         if not self.model.scheduled or not_tunable(self._answers) is not None:
+            return None
+        if current is None and self.model.plain:
             return None
         decision = self._decision
         wanted = ScheduleFile(decision.table, decision.trials, lease, decision.state.looks)
-        written = ScheduleFile.read(current) if current else None
-        same = written is not None and written.plays_as(wanted)
-        text = current if same and current is not None else wanted.to_json()
-        self._written = written if same else wanted
-        if schedule_hash(text) != self._application.digest:
-            self._application = Application(schedule_hash(text), now).seen(pages_of(self._answers))
-        if text == current and not self._application.due(now):
-            return None
-        return text, self._application.attempts + 1
+        return self._delivery.to_write(wanted, current, pages_of(self._answers), now)
 
     def schedule_written(self, now: float) -> None:
         """The schedule was handed on; the engines are soon read to see it in force."""
-        self._application = self._application.attempted()
+        self._delivery.attempted()
         self.next_pass = min(self.next_pass, now + APPLYING_READ_SECONDS)
 
     # What is told.
@@ -233,13 +213,13 @@ class ModelTuning:
     def view(self, now: float) -> TuningView:
         """Everything that status shows."""
         decision, state, policy = self._decision, self._decision.state, self._policy()
-        busiest = state.busiest
+        away, busiest = self._away, state.busiest
         situation = Situation(
-            gap=self._gap,
+            gap=self._plain.gap if away else self._gap,
             not_tunable=not_tunable(self._answers),
             unscheduled=self.model.restart_helps and self.model.policy.mode is not TuningMode.OFF,
-            applying=self._played not in (None, decision.table),
-            late=self._application.late(now),
+            applying=not away and self._delivery.under_way(decision),
+            late=not away and self._delivery.application.late(now),
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
         odd = {standing.uid: standing.text for standing in reversed(state.replicas.odd)}
@@ -249,11 +229,15 @@ class ModelTuning:
             main_length=self._main_length(),
             healthy=healthy,
             tuned=tuned,
+            choice=VariantChoice(
+                self.model.key, self._saved.restart.variant, sensing(self._saved, self.model.policy)
+            ),
             evidence=state.evidence,
             decisions=state.changes,
             alternatives=alternatives(state, policy, busiest) if busiest is not None else (),
             next_look=next_look(state, policy, waits=self._gap is not None),
-            tally=self._tally,
+            outlook=outlook(state, policy),
+            tally=self._decisions.tally,
             replicas={
                 uid: replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
             },
@@ -270,13 +254,11 @@ class ModelTuning:
         return notices
 
 
-def _to_be_known(before: Decision, after: Decision) -> bool:
-    """Whether what is to be played or waited for is another than before: a new operator has to know
-    that, or it would begin the same look or the same wait again."""
-    old, new = before.state, after.state
-    return bool(after.changes) or (before.table, old.look, old.asked, old.fault) != (
-        after.table,
-        new.look,
-        new.asked,
-        new.fault,
+def _found(model: TunedModel, now: float) -> State:
+    """The state of a revision of which nothing is remembered. Where it runs without speculation,
+    the memory was lost, and what runs stays."""
+    if not model.plain or model.replicas:
+        return State()
+    return State(
+        restart=Restart(variant=Variant.AUTOREGRESSIVE, since=now, looked=now, arrived=True)
     )

@@ -12,10 +12,12 @@ from typing import Protocol
 
 from speculative_operator.tuning.alternatives import Alternative, NextLook
 from speculative_operator.tuning.memory import Memory
+from speculative_operator.tuning.outlook import Outlook
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table
 from speculative_operator.tuning.tally import Tally
+from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Change, Evidence, Notice, Verdict
 
 
@@ -33,9 +35,11 @@ class Replica:
 class TunedModel:
     """One model at its serving revision.
 
-    `key` is the revision's key, `scheduled` whether its engines were started with a schedule (only
-    then can they be tuned), `restart_helps` whether they were not and new ones would be, `look` the
-    value of the annotation that asks for trials at once.
+    `key` is the key of the revision's speculative variant, `replicas` are its pods, and `plain`
+    those of the autoregressive one. `scheduled` says whether its engines were started with a
+    schedule (only then can they be tuned), `restart_helps` whether they were not and new ones would
+    be, `look` is the value of the annotation that asks for trials at once, `startup` how many
+    seconds its pods took to be Ready.
     """
 
     uid: str
@@ -47,6 +51,8 @@ class TunedModel:
     replicas: tuple[Replica, ...]
     look: str | None = None
     restart_helps: bool = False
+    plain: tuple[Replica, ...] = ()
+    startup: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +69,20 @@ class TuningView:
     """All that status shows of one model's tuning. `table` is what the engines play or will play,
     `main_length` K at the batch size that is seen most, `decisions` the last ones, newest first,
     `alternatives` other K at the batch size that is seen most, `tally` what this process has
-    counted, `replicas` by pod UID."""
+    counted, `replicas` by pod UID. `choice` is what should run, as it is saved: a new operator says
+    the same. `outlook` is on the other variant."""
 
     key: str
     table: Table
     main_length: int
     healthy: Verdict
     tuned: Verdict
+    choice: VariantChoice
     evidence: Evidence | None = None
     decisions: tuple[Change, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     next_look: NextLook | None = None
+    outlook: Outlook | None = None
     tally: Tally = field(default_factory=Tally)
     replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
 

@@ -22,6 +22,7 @@ from speculative_operator.api.status import (
     Mode,
     ModelStatus,
     NextLook,
+    OtherVariant,
 )
 from speculative_operator.controller.policy import first_decision
 from speculative_operator.controller.times import rfc3339
@@ -29,8 +30,10 @@ from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.tuning import alternatives
 from speculative_operator.tuning import verdict as tuning
+from speculative_operator.tuning.outlook import Outlook
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table, length_at
+from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Verdict
 
 TUNING_CONDITIONS = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
@@ -57,13 +60,16 @@ def tuning_part(
     view: TuningView | None,
     before: ModelStatus | None,
 ) -> TuningPart:
-    """The newest that is known of the tuning of revision `key`."""
-    if view is not None and view.key == key:
+    """The newest that is known of the tuning of revision `key`, of which the tuner tells under the
+    key of its speculative variant."""
+    if view is not None and view.key == (facts.stands_in_for or key):
+        plain = facts.stands_in_for is not None
+        table = ((1, facts.max_num_seqs, 0),) if plain else view.table
         return TuningPart(
             verdicts=_verdicts(view.healthy, view.tuned),
             mode=_mode(facts, view.main_length),
-            proposal_length=view.main_length,
-            schedule=_rows(view.table),
+            proposal_length=0 if plain else view.main_length,
+            schedule=_rows(table),
             evidence=_evidence(view),
             decisions=tuple(_decision(change) for change in view.decisions[:MOST_DECISIONS]),
             replicas=view.replicas,
@@ -105,7 +111,7 @@ def _verdicts(healthy: Verdict, tuned: Verdict) -> Mapping[ConditionType, Verdic
 
 def _mode(facts: RevisionFacts, length: int) -> Mode:
     """By K at the batch size that is seen most."""
-    if facts.method is Method.NONE:
+    if facts.method is Method.NONE or facts.stands_in_for is not None:
         return Mode.AUTOREGRESSIVE
     return Mode.SPECULATIVE if length else Mode.FALLBACK
 
@@ -120,7 +126,9 @@ def _rows(table: Table) -> tuple[BatchLength, ...]:
 def _evidence(view: TuningView) -> Evidence:
     measured = view.evidence
     if measured is None:
-        return Evidence(next_look=_next_look(view.next_look))
+        return Evidence(
+            next_look=_next_look(view.next_look), other_variant=_other_variant(view.outlook)
+        )
     return Evidence(
         measured_at=rfc3339(measured.measured_at),
         drafts=measured.drafts,
@@ -133,6 +141,7 @@ def _evidence(view: TuningView) -> Evidence:
             _alternative(other, measured.goodput) for other in view.alternatives[:MOST_ALTERNATIVES]
         ),
         next_look=_next_look(view.next_look),
+        other_variant=_other_variant(view.outlook),
     )
 
 
@@ -155,6 +164,18 @@ def _next_look(look: alternatives.NextLook | None) -> NextLook | None:
     if look is None:
         return None
     return NextLook(windows=look.windows, time=_time(look.at), message=look.message)
+
+
+def _other_variant(found: Outlook | None) -> OtherVariant | None:
+    if found is None:
+        return None
+    return OtherVariant(
+        speculative=found.variant is Variant.SPECULATIVE,
+        gain_percent=_percent(found.gain),
+        owed_seconds=round(found.owed),
+        price_seconds=None if found.price is None else round(found.price),
+        message=found.message,
+    )
 
 
 def _percent(share: float | None) -> float | None:

@@ -22,7 +22,11 @@ class RevisionFacts(ApiModel):
     max_num_seqs: int
     served_names: tuple[str, ...]
     startup_seconds: int = Field(description="How long an engine may take to load.")
+    stands_in_for: str | None = Field(
+        default=None,
+        description="Key of the speculative revision whose autoregressive variant this is.",
+    )
 
     def wire(self) -> Mapping[str, Any]:
         """As recorded, in camelCase."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -24,6 +24,7 @@ from speculative_operator.plan.schedule import (
 )
 from speculative_operator.plan.settings import Settings
 from speculative_operator.plan.weights import ClaimMount
+from speculative_operator.tuning.variant import Variant
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,33 @@ class EnginePlan:
     runtime: RuntimeSpec
 
 
-def key_of(model: SpeculativeModel) -> str:
+def key_of(model: SpeculativeModel, variant: Variant = Variant.SPECULATIVE) -> str:
     """The key of the revision that `model` asks for."""
-    return revision_key(model.spec, model.metadata.annotations.get(ANNOTATION_REFRESH))
+    return revision_key(model.spec, model.metadata.annotations.get(ANNOTATION_REFRESH), variant)
 
 
-def plan(model: SpeculativeModel, settings: Settings) -> EnginePlan:
-    """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be."""
+def plan(
+    model: SpeculativeModel, settings: Settings, variant: Variant = Variant.SPECULATIVE
+) -> EnginePlan:
+    """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be.
+
+    The autoregressive variant is the same without speculation in the arguments, and so without the
+    draft's weights.
+    """
     spec = model.spec
+    speculates = variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE
     overlay.check(spec.runtime.pod_template)
     refuse_impossible_kernels(spec)
-    scheduled = needs_schedule(spec)
+    scheduled = speculates and needs_schedule(spec)
     config = None
-    if spec.speculation.method is not Method.NONE:
+    if speculates:
         table = start_table(base_table(spec), defaults.choices(spec)) if scheduled else None
         config = speculative_config(spec, table)
     located = (weights.target(spec), weights.draft(spec) if config is not None else None)
     return EnginePlan(
         owner=Owner.of(model),
         generation=model.metadata.generation,
-        key=key_of(model),
+        key=key_of(model, variant),
         facts=RevisionFacts(
             method=spec.speculation.method,
             schedule=scheduled,
@@ -81,6 +89,7 @@ def plan(model: SpeculativeModel, settings: Settings) -> EnginePlan:
             max_num_seqs=spec.model.max_num_seqs,
             served_names=defaults.served_names(model),
             startup_seconds=spec.runtime.startup_timeout_seconds,
+            stands_in_for=None if variant is Variant.SPECULATIVE else key_of(model),
         ),
         engine_image=spec.runtime.image or settings.engine_image,
         settings=settings,

@@ -15,6 +15,7 @@ from typing import Any
 
 from speculative_operator.api.resource import SpeculativeModelSpec
 from speculative_operator.plan.key_defaults import DEFAULTS_SO_FAR
+from speculative_operator.tuning.variant import Variant
 
 KEY_LENGTH = 10
 
@@ -46,13 +47,12 @@ UNORDERED = (
 
 OVERLAY = "runtime.podTemplate"
 
-VARIANT = "speculative"
-"""How a revision runs the model; in the key, so that another way would be another revision."""
 
-
-def revision_key(spec: SpeculativeModelSpec, refresh: str | None) -> str:
+def revision_key(
+    spec: SpeculativeModelSpec, refresh: str | None, variant: Variant = Variant.SPECULATIVE
+) -> str:
     """10 hex digits. `refresh` is the value of the annotation `speculation.dev/refresh`."""
-    what = {"spec": _pod_shaping(spec), "variant": VARIANT, "refresh": refresh}
+    what = {"spec": _pod_shaping(spec), "variant": variant.value, "refresh": refresh}
     return hashlib.sha256(canonical(what).encode()).hexdigest()[:KEY_LENGTH]
 
 

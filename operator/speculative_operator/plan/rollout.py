@@ -94,9 +94,15 @@ def limits(strategy: RolloutStrategy) -> Limits:
     return Limits(surge=0, unavailable=1)
 
 
-def targets(keys: Iterable[str], current: str, total: int) -> Mapping[str, int]:
-    """Wanted replicas by revision: all of them for the current one, 0 for every other."""
-    return {key: total if key == current else 0 for key in (*keys, current)}
+def targets(
+    keys: Iterable[str], current: str, total: int, sensor: str | None = None
+) -> Mapping[str, int]:
+    """Wanted replicas by revision: all of them for the current one, 0 for every other; but one of
+    several for the `sensor`, a revision that runs beside the current one."""
+    beside = 1 if sensor is not None and total > 1 else 0
+    wanted = dict.fromkeys((*keys, current), 0)
+    wanted[current] = total - beside
+    return {**wanted, sensor: 1} if sensor is not None and beside else wanted
 
 
 def next_scale(revisions: Sequence[RevisionState], limits: Limits) -> Scale | None:

@@ -12,7 +12,9 @@ from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.explain import advice_in_words, length_in_words
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.restart import sensing
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Verdict
 from speculative_operator.tuning.window import NoEvidence
 
@@ -23,9 +25,12 @@ def health(state: State, policy: Policy) -> Verdict:
     """Whether drafts are made and accepted as a sound draft's are."""
     if not policy.choices:
         return Verdict(UNKNOWN, Reason.NOT_SPECULATING, "The method is none.")
-    wrong = _wrong(state)
-    if wrong is not None:
-        return wrong
+    if _away(state) and not sensing(state, policy):
+        return Verdict(UNKNOWN, Reason.AUTOREGRESSIVE, "The engines run without speculation.")
+    return _wrong(state) or _sound(state, policy)
+
+
+def _sound(state: State, policy: Policy) -> Verdict:
     if state.evidence is None:
         return Verdict(UNKNOWN, Reason.NO_TRAFFIC, "No window with enough drafts yet.")
     table = policy.fixed if policy.mode is TuningMode.OFF else state.table
@@ -71,11 +76,17 @@ def tuned(state: State, policy: Policy) -> Verdict:
         return Verdict(UNKNOWN, Reason.NOTHING_TO_TUNE, "The method is none.")
     if policy.mode is TuningMode.OFF:
         return Verdict(UNKNOWN, Reason.TUNING_OFF, "The fixed lengths are played.")
+    if _away(state):
+        return Verdict(TRUE, Reason.AUTOREGRESSIVE, "Engines without speculation are faster.")
     if state.fault is not None:
         return Verdict(FALSE, state.fault.reason, f"{words}: the draft is faulty.")
     if policy.pinned is not None:
         return Verdict(TRUE, Reason.PINNED, f"{words}: the bounds leave no other.")
     return _measured(state, policy, words)
+
+
+def _away(state: State) -> bool:
+    return state.restart.variant is Variant.AUTOREGRESSIVE
 
 
 def _measured(state: State, policy: Policy, words: str) -> Verdict:
@@ -131,6 +142,8 @@ def overlaid(
             f"The length cannot be changed live: {situation.not_tunable}. It stays as it is, and "
             "no other is measured."
         )
+        if policy.restart.wanted:
+            message += " Nor are restarts decided: they need steps at K=0 that were timed."
         return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, message)
     if situation.late:
         message = "An engine does not report the new schedule; the kubelet's next sync is awaited."

@@ -6,6 +6,7 @@ learn               acceptance, and step cost per batch bucket
 faults              acceptance that no sound draft has is told
 choose              per bucket the K of the highest expected goodput
 look                trials of other K where they are worth their cost
+restart             engines without speculation, where that pays for the restart, and back
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from speculative_operator.tuning.faults import broken, still_broken
 from speculative_operator.tuning.guard import guarded
 from speculative_operator.tuning.learn import learned
 from speculative_operator.tuning.looks import looked
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.restart import Scene, restarted, sensing
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Change, Notice, Verdict
 from speculative_operator.tuning.window import Window
 
@@ -34,7 +38,9 @@ from speculative_operator.tuning.window import Window
 class Decision:
     """What to play, what is now known, and what to tell.
 
-    `changes` are new in this decision; all that are kept are in `state.changes`.
+    `variant` is how the engines are to be started; with `sensor` one replica is to speculate
+    although the others do not. `changes` are new in this decision; all that are kept are in
+    `state.changes`.
     """
 
     state: State
@@ -42,17 +48,18 @@ class Decision:
     trials: tuple[Trial, ...]
     healthy: Verdict
     tuned: Verdict
+    variant: Variant = Variant.SPECULATIVE
+    sensor: bool = False
     changes: tuple[Change, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
-def decide(
-    window: Window | None, state: State, policy: Policy, *, now: float, asked: str | None = None
-) -> Decision:
+def decide(window: Window | None, state: State, policy: Policy, at: Occasion) -> Decision:
     """The schedule to play after a window with evidence, or after none (then only the user's
-    commands count). `asked` is the value of the look annotation, `now` Unix time.
+    commands count), and the variant to run.
     """
-    state, changes = within_bounds(state, policy, now)
+    asked = state.asked
+    state, changes = within_bounds(state, policy, at.now)
     notices: tuple[Notice, ...] = ()
     lengths: Mapping[int, Estimate] = {}
     if window is not None:
@@ -63,13 +70,17 @@ def decide(
         )
         if state.broken is None:
             state = learned(state, window, policy)
-            state = replace(state, evidence=evidence(window, state, now=now))
-            state, notices = guarded(state, window, policy, now)
+            state = replace(state, evidence=evidence(window, state, now=at.now))
+            state, notices = guarded(state, window, policy, at.now)
             lengths = state.lengths(policy)
-            state, better = chosen(state, lengths, window, policy, now)
+            state, better = chosen(state, lengths, window, policy, at.now)
             changes += better
     if state.broken is None:
-        state = looked(state, lengths, window, policy, asked)
+        state = looked(state, lengths, window, policy, at.asked)
+    measured = window if state.broken is None else None
+    ask = at.asked not in (None, asked)
+    state, moved, told = restarted(state, Scene(policy, measured, at.running, at.now, ask))
+    changes, notices = changes + moved, notices + told
     off = policy.mode is TuningMode.OFF
     return Decision(
         state=state,
@@ -77,6 +88,8 @@ def decide(
         trials=state.look.trials if state.look and not policy.hands_off else (),
         healthy=health(state, policy),
         tuned=tuned(state, policy),
+        variant=state.restart.variant,
+        sensor=sensing(state, policy),
         changes=changes,
         notices=notices + tuple(Notice(change.reason, change.message) for change in changes),
     )

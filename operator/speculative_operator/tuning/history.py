@@ -23,10 +23,12 @@ from speculative_operator.tuning.memory import (
     read_rows,
     rows_body,
 )
+from speculative_operator.tuning.occasion import SPECULATIVE_ONLY, Occasion, Running
 from speculative_operator.tuning.page import Counts, Prompts, Proposed
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Change
 from speculative_operator.tuning.window import Window
 
@@ -40,22 +42,33 @@ are alike in their first six."""
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One decision. `at` is Unix time, `key` the revision's, `window` None for a command of the
-    user's, `before` the state where it is held."""
+    """One decision. `key` is the revision's, `window` None for a command of the user's and where
+    no engine speculates, `before` the state where it is held."""
 
-    at: float
     key: str
     policy: Policy
-    asked: str | None
+    occasion: Occasion
     window: Window | None
     table: Table
     trials: tuple[Trial, ...]
     changes: tuple[Change, ...]
+    variant: Variant = Variant.SPECULATIVE
+    sensor: bool = False
     before: State | None = None
+
+    @property
+    def at(self) -> float:
+        """Unix time."""
+        return self.occasion.now
 
     def plays_as(self, decision: Decision) -> bool:
         """Whether another decision would let the engines do the same."""
-        return (self.table, self.trials) == (decision.table, decision.trials)
+        return (self.table, self.trials, self.variant, self.sensor) == (
+            decision.table,
+            decision.trials,
+            decision.variant,
+            decision.sensor,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +104,14 @@ def to_line(entry: Entry) -> str:
         "policy": _POLICY.dump_python(entry.policy, mode="json"),
         "table": entry.table,
     }
-    if entry.asked is not None:
-        body["asked"] = entry.asked
+    if entry.occasion.asked is not None:
+        body["asked"] = entry.occasion.asked
+    if entry.occasion.running != SPECULATIVE_ONLY:
+        body["running"] = _running_body(entry.occasion.running)
+    if entry.variant is not Variant.SPECULATIVE:
+        body["variant"] = entry.variant.value
+    if entry.sensor:
+        body["sensor"] = True
     if entry.window is not None:
         body["window"] = _window_body(entry.window)
     if entry.trials:
@@ -122,15 +141,40 @@ _STATE = TypeAdapter(State)
 def _entry(body: Mapping[str, Any]) -> Entry:
     window, before = body.get("window"), body.get("before")
     return Entry(
-        at=float(body["t"]),
         key=str(body["key"]),
         policy=_POLICY.validate_python(body["policy"]),
-        asked=body.get("asked"),
+        occasion=Occasion(float(body["t"]), body.get("asked"), _running(body.get("running"))),
         window=_window(window) if window is not None else None,
         table=tuple((int(low), int(high), int(k)) for low, high, k in body["table"]),
         trials=_TRIALS.validate_python(body.get("trials", ())),
         changes=_CHANGES.validate_python(body.get("changes", ())),
+        variant=Variant(body.get("variant", Variant.SPECULATIVE)),
+        sensor=bool(body.get("sensor", False)),
         before=_STATE.validate_python(before) if before is not None else None,
+    )
+
+
+def _running_body(running: Running) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "speculative": running.speculative,
+        "autoregressive": running.autoregressive,
+    }
+    if running.startup is not None:
+        body["startup"] = running.startup
+    if running.window is not None:
+        body["window"] = _window_body(running.window)
+    return body
+
+
+def _running(body: Mapping[str, Any] | None) -> Running:
+    if body is None:
+        return SPECULATIVE_ONLY
+    window = body.get("window")
+    return Running(
+        speculative=int(body["speculative"]),
+        autoregressive=int(body["autoregressive"]),
+        startup=body.get("startup"),
+        window=_window(window) if window is not None else None,
     )
 
 

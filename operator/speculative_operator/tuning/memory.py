@@ -115,6 +115,11 @@ def moved(before: State, after: State) -> bool:
         return True
     if before.replicas.odd != after.replicas.odd or before.aging.message != after.aging.message:
         return True
+    return after.restart.worth_saving(before.restart) or _estimate_moved(before, after)
+
+
+def _estimate_moved(before: State, after: State) -> bool:
+    """For the same buckets: step cost or acceptance."""
     for name, bucket in after.buckets.items():
         if _tried(before.buckets[name], bucket) or _cost_moved(
             before.buckets[name].cost, bucket.cost

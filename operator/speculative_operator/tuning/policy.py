@@ -24,6 +24,28 @@ class WindowLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartLimits:
+    """Whether engines may be restarted without speculation, and what that takes.
+
+    wanted    the user allows such restarts
+    downtime  also one that leaves nothing serving
+    sensor    one of several replicas may stay speculative
+    surge     a rollout starts one pod more first
+    """
+
+    wanted: bool = False
+    downtime: bool = False
+    sensor: bool = False
+    surge: bool = False
+    replicas: int = 1
+
+    @property
+    def allowed(self) -> bool:
+        """Whether a restart may be done with these replicas."""
+        return self.wanted and (self.downtime or self.surge or self.replicas > 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Limits of one model's tuning, all live.
 
@@ -53,6 +75,7 @@ class Policy:
     window: WindowLimits = WindowLimits()
     live: bool = True
     prior: Prior = SEQUENTIAL
+    restart: RestartLimits = RestartLimits()
 
     @property
     def hands_off(self) -> bool:

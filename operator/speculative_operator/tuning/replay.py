@@ -43,9 +43,7 @@ def replayed(
         state = _state(entry, state, same=same)
         if state is None:
             continue
-        decision = decide(
-            entry.window, state, changed(entry.policy), now=entry.at, asked=entry.asked
-        )
+        decision = decide(entry.window, state, changed(entry.policy), entry.occasion)
         step = Step(entry, decision)
         state, same = decision.state, same and step.same
         yield step

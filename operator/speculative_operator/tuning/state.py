@@ -14,6 +14,7 @@ from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.repeats import Repeats
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.standings import Replicas
+from speculative_operator.tuning.variant import Restart
 from speculative_operator.tuning.verdict import Change, Evidence
 
 MOST_CHANGES = 10
@@ -98,6 +99,7 @@ class State:
     replicas: Replicas = field(default_factory=Replicas)
     aging: Aging = field(default_factory=Aging)
     repeats: Repeats = field(default_factory=Repeats)
+    restart: Restart = field(default_factory=Restart)
 
     @property
     def busiest(self) -> int | None:

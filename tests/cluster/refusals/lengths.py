@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.refusals.refusal import LENGTHS, METHOD, Refusal
+from tests.cluster.refusals.refusal import LENGTHS, METHOD, NO_DRAFT, Refusal
 
 TABLE = f"{LENGTHS}.perBatch"
 
@@ -220,5 +220,52 @@ TUNING_REFUSALS = (
         {"tuning.mode": "On"},
         'spec.tuning.mode: Unsupported value: "On": supported values: "Auto", "Recommend", "Off"',
         {"tuning.mode": "Recommend"},
+    ),
+    Refusal(
+        "downtime of a fallback that restarts nothing",
+        {"tuning.fallback": {"allowDowntime": True}},
+        "spec.tuning.fallback.allowDowntime: Forbidden: level Live restarts nothing: leave "
+        "allowDowntime out, or write level: Restart",
+        {"tuning.fallback": {"level": "Restart", "allowDowntime": True}},
+    ),
+    Refusal(
+        "a sensor beside engines that all speculate",
+        {"tuning.fallback": {"level": "Live", "sensor": True}},
+        "spec.tuning.fallback.sensor: Forbidden: level Live restarts nothing, so every replica can "
+        "speculate: leave sensor out, or write level: Restart",
+        {"tuning.fallback": {"level": "Restart", "sensor": True}},
+    ),
+    Refusal(
+        "a restart off a method without a length",
+        {METHOD: "suffix", **NO_DRAFT, "tuning.fallback": {"level": "Restart"}},
+        "spec.tuning.fallback.level: Forbidden: method suffix has no proposal length that could be "
+        "compared live: leave fallback.level out, or choose another method",
+        {METHOD: "ngram", **NO_DRAFT, "tuning.fallback": {"level": "Restart"}},
+    ),
+    Refusal(
+        "a restart with data parallelism",
+        {
+            "accelerator.count": 2,
+            "parallelism.data": 2,
+            "tuning.fallback": {"level": "Restart"},
+        },
+        "spec.tuning.fallback.level: Forbidden: with parallelism.data 2 nothing is measured live "
+        "that a restart could be weighed by: leave fallback.level out, or write parallelism.data: "
+        "1",
+        {"accelerator.count": 2, "tuning.fallback": {"level": "Restart"}},
+    ),
+    Refusal(
+        "a restart off speculation that the bounds forbid",
+        {"tuning.bounds": {"min": 1}, "tuning.fallback": {"level": "Restart"}},
+        "spec.tuning.fallback.level: Forbidden: bounds.min 1 forbids fallback: write min: 0, or "
+        "leave fallback.level out",
+        {"tuning.bounds": {"max": 5}, "tuning.fallback": {"level": "Restart"}},
+    ),
+    Refusal(
+        "an unknown level of fallback",
+        {"tuning.fallback": {"level": "Cold"}},
+        'spec.tuning.fallback.level: Unsupported value: "Cold": supported values: "Live", '
+        '"Restart"',
+        {"tuning.fallback": {"level": "Live"}},
     ),
 )

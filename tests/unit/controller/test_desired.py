@@ -44,8 +44,8 @@ def test_a_new_model_gets_all_its_pods_in_one_pass() -> None:
     desired = world.act()
 
     assert world.replicas() == {_key(world): 3}
-    assert desired.new is not None
-    assert "annotations" not in desired.new["metadata"]
+    (new,) = desired.new
+    assert "annotations" not in new["metadata"]
     assert desired.labels == ()
 
 
@@ -53,7 +53,7 @@ def test_a_settled_model_asks_for_what_stands(world: World) -> None:
     """The same manifests again, and nothing to label, prove or remove."""
     desired = world.desired()
 
-    assert desired.new is None
+    assert desired.new == ()
     assert (desired.labels, desired.leftovers, desired.proven) == ((), (), None)
     assert world.settle().pods == desired.pods
 
@@ -84,8 +84,8 @@ def test_a_second_revision_is_on_trial_and_its_pods_off_the_service(world: World
     desired = world.act()
     _let_it_start(world)
 
-    assert desired.new is not None
-    assert desired.new["metadata"]["annotations"] == {ANNOTATION_VERDICT: "trial"}
+    (new,) = desired.new
+    assert new["metadata"]["annotations"] == {ANNOTATION_VERDICT: "trial"}
     (pod,) = world.seen().pods_of(_key(world))
     assert pod.serving_label == "false"
 
@@ -144,9 +144,9 @@ def test_a_deleted_record_comes_back_word_for_word(world: World) -> None:
 
     desired = upgraded(world).desired()
 
-    assert desired.new is not None
-    assert desired.new["data"] == record["data"]
-    assert "uid" not in desired.new["metadata"]
+    (new,) = desired.new
+    assert new["data"] == record["data"]
+    assert "uid" not in new["metadata"]
 
 
 def test_a_deleted_schedule_comes_back_as_the_tuner_left_it(world: World) -> None:
@@ -258,10 +258,10 @@ def test_a_lost_record_is_rebuilt_from_its_deployment(spec: dict[str, Any]) -> N
     after = upgraded(world).desired()
 
     assert after.pods == before.pods
-    assert after.new is not None
-    assert "annotations" not in after.new["metadata"]
-    assert recorded(after.new).template == before.current.template
-    facts, rebuilt = before.current.facts, recorded(after.new).facts
+    (new,) = after.new
+    assert "annotations" not in new["metadata"]
+    assert recorded(new).template == before.current.template
+    facts, rebuilt = before.current.facts, recorded(new).facts
     told = ("method", "schedule", "max_num_seqs", "served_names", "startup_seconds")
     played = (*told, "capacity", "initial", "choices") if facts.schedule else told
     assert {name: getattr(rebuilt, name) for name in played} == {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.controller.meanwhile import meanwhile
+from speculative_operator.plan.model import key_of
+from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.world import World
 
 LONGER = {"model": {"maxModelLen": 4096}}
@@ -12,7 +14,8 @@ LONGER = {"model": {"maxModelLen": 4096}}
 
 def scaled(world: World) -> list[int]:
     """Replicas that the Deployments should get meanwhile."""
-    return [found["spec"]["replicas"] for found in meanwhile(world.model, world.seen())]
+    found = meanwhile(world.model, world.seen(), world.choice)
+    return [manifest["spec"]["replicas"] for manifest in found]
 
 
 @pytest.fixture
@@ -21,8 +24,7 @@ def refused() -> World:
     world = World(replicas=2)
     world.settle()
     world.edit(replicas=2, **LONGER)
-    new = world.desired().new
-    assert new is not None
+    (new,) = world.desired().new
     world._merge(new)
     return world
 
@@ -55,3 +57,16 @@ def test_a_superseded_revision_that_never_served_is_ended() -> None:
 def test_a_model_that_never_ran_starts_nothing() -> None:
     """There is nothing that serves."""
     assert scaled(World(replicas=2)) == []
+
+
+def test_a_sensor_beside_what_serves_is_left_alone() -> None:
+    """It is no leftover of a revision that is over."""
+    world = World(replicas=3)
+    world.settle()
+    key = key_of(world.model)
+    world.choice = VariantChoice(key, Variant.AUTOREGRESSIVE, sensor=True)
+    world.settle()
+
+    assert scaled(world) == []
+    world.edit(replicas=5)
+    assert scaled(world) == [4]

@@ -17,6 +17,7 @@ from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import TuningView
 from speculative_operator.tuning.alternatives import Alternative
 from speculative_operator.tuning.tally import Regret, Tally
+from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Evidence
 from tests.support.tuner_world import World, a_model, pass_seconds
 
@@ -108,6 +109,7 @@ def test_what_is_not_known_has_no_series() -> None:
         main_length=4,
         healthy=None,  # type: ignore[arg-type]
         tuned=None,  # type: ignore[arg-type]
+        choice=VariantChoice("k"),
         alternatives=(an_alternative(reason=WhyNot.NOT_MEASURED, gain=0.3),),
     )
 
@@ -129,6 +131,7 @@ def test_the_best_alternative_is_the_best_that_was_measured() -> None:
         main_length=4,
         healthy=None,  # type: ignore[arg-type]
         tuned=None,  # type: ignore[arg-type]
+        choice=VariantChoice("k"),
         evidence=Evidence(measured_at=4.0, drafts=100),
         alternatives=(
             an_alternative(),
@@ -149,7 +152,7 @@ def test_the_series_of_a_model_go_with_it() -> None:
     fleet, metrics, world = ModelFleet(), Metrics(), World()
     model = a_model(world)
     metrics.watch_models(fleet.told)
-    view = TuningView("k", ((1, 64, 4),), 4, None, None)  # type: ignore[arg-type]
+    view = TuningView("k", ((1, 64, 4),), 4, None, None, VariantChoice("k"))  # type: ignore[arg-type]
     fleet.put(MODEL, model)
     fleet.put_view(model.uid, view)
     assert samples(generate_latest(metrics.registry).decode())["proposal_length"] == 4

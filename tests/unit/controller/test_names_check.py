@@ -31,6 +31,7 @@ def a_pod(restarts: int = 0, *, ready: bool = True) -> Pod:
         ended=False,
         serving_label="true",
         schedule_mark=None,
+        startup=None,
         trouble=None,
     )
 

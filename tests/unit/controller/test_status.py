@@ -13,6 +13,7 @@ from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.tuning.alternatives import Alternative, NextLook
+from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Evidence, Verdict
 from tests.unit.controller.world import World
 
@@ -52,6 +53,7 @@ def a_view(world: World, **fields: Any) -> TuningView:
             "main_length": 3,
             "healthy": good,
             "tuned": best,
+            "choice": VariantChoice(current.key),
             **fields,
         }
     )

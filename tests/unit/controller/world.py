@@ -11,9 +11,10 @@ from speculative_operator.api.names import LABEL_REVISION
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
-from speculative_operator.controller.desired import Desired, desire
+from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.plan.settings import Settings
+from speculative_operator.tuning.variant import VariantChoice
 from tests.unit.plan.builders import a_model
 
 SETTINGS = Settings(engine_image="engine:1", plugin_image="plugin:1")
@@ -26,6 +27,7 @@ class World:
         self.cache = Cache()
         self.settings = SETTINGS
         self.last_good: str | None = None
+        self.choice: VariantChoice | None = None
         self._versions = itertools.count(1)
         self._generations = itertools.count(1)
         self.edit(**spec)
@@ -39,13 +41,8 @@ class World:
 
     def desired(self, answering: Collection[str] = ()) -> Desired:
         """What a pass would aim at now."""
-        return desire(
-            self.model,
-            self.seen(),
-            self.settings,
-            last_good=self.last_good,
-            answering=answering,
-        )
+        told = Told(self.last_good, self.choice, answering)
+        return desire(self.model, self.seen(), self.settings, told)
 
     def seen(self) -> Observed:
         """What a pass would see now."""
@@ -55,8 +52,7 @@ class World:
     def act(self, answering: Collection[str] = ()) -> Desired:
         """One pass, as the API server would carry it out."""
         desired = self.desired(answering)
-        new = (desired.new,) if desired.new is not None else ()
-        for manifest in (*new, *desired.before_pods, *desired.pods):
+        for manifest in (*desired.new, *desired.before_pods, *desired.pods):
             self._merge(manifest)
         for copy in desired.leftovers:
             self.cache.drop(copy.reference, copy.uid)

@@ -17,6 +17,7 @@ from speculative_operator.tuning.alternatives import (
     next_look,
 )
 from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Fault, State
 from speculative_operator.tuning.tally import Tally, regret
@@ -180,7 +181,7 @@ def test_without_traffic_the_next_look_has_no_time() -> None:
 
 def test_a_look_that_goes_on_names_what_is_tried() -> None:
     """A user sees why the engine plays a K that is not the best."""
-    asked = decide(None, settled(a_policy()), a_policy(), now=100.0, asked="now")
+    asked = decide(None, settled(a_policy()), a_policy(), Occasion(100.0, asked="now"))
     look = next_look(asked.state, a_policy(), waits=True)
 
     assert look.windows == 0

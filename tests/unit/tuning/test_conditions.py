@@ -7,7 +7,7 @@ import pytest
 from speculative_operator.api.conditions import REASONS, ConditionStatus, ConditionType, Reason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.conditions import Situation, health, overlaid, tuned
-from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.verdict import Verdict
 from speculative_operator.tuning.window import NoEvidence
@@ -132,3 +132,14 @@ def test_with_tuning_off_nothing_stands_in_its_way() -> None:
     _, told = overlaid(health(state, policy), tuned(state, policy), situation, policy)
 
     assert told.reason is Reason.TUNING_OFF
+
+
+def test_engines_that_cannot_be_tuned_are_not_said_to_be_weighed_for_a_restart() -> None:
+    """Whoever allows restarts must learn that none will come."""
+    state, policy = after(Traffic(GOOD), 3, restart=RestartLimits(wanted=True, replicas=2))
+
+    _, told = overlaid(
+        health(state, policy), tuned(state, policy), Situation(not_tunable="suffix"), policy
+    )
+
+    assert "Nor are restarts decided" in told.message

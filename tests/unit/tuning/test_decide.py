@@ -11,6 +11,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.schedule import length_at
 from tests.support.windows import (
     DEAD,
@@ -45,7 +46,7 @@ def test_without_evidence_nothing_changes() -> None:
     policy = a_policy()
     decision = first(policy)
     for now in range(100):
-        again = decide(None, decision.state, policy, now=float(now))
+        again = decide(None, decision.state, policy, Occasion(float(now)))
         assert again == decision
 
 
@@ -177,9 +178,9 @@ def test_a_look_that_the_user_asks_for_begins_at_once() -> None:
     settled = course(policy, [Traffic(GOOD)] * 20)[-1]
     assert looking(settled) == ()
 
-    asked = decide(None, settled.state, policy, now=200.0, asked="2026-01-01")
+    asked = decide(None, settled.state, policy, Occasion(200.0, asked="2026-01-01"))
     assert looking(asked) == (0, 1, 2, 3)
-    again = decide(None, asked.state, policy, now=201.0, asked="2026-01-01")
+    again = decide(None, asked.state, policy, Occasion(201.0, asked="2026-01-01"))
     assert again.state.looks == asked.state.looks
 
 
@@ -199,7 +200,7 @@ def test_equal_bounds_pin_the_length_at_once() -> None:
     policy = a_policy()
     tuned = course(policy, [Traffic()] * 6)[-1]
 
-    pinned = decide(None, tuned.state, replace(policy, low=3, high=3), now=40.0)
+    pinned = decide(None, tuned.state, replace(policy, low=3, high=3), Occasion(40.0))
 
     assert pinned.table == ((1, 64, 3),)
     assert pinned.trials == ()
@@ -222,7 +223,7 @@ def test_bounds_that_move_move_the_length() -> None:
     policy = a_policy()
     tuned = course(policy, [Traffic()] * 6)[-1]
 
-    bounded = decide(None, tuned.state, replace(policy, high=1), now=40.0)
+    bounded = decide(None, tuned.state, replace(policy, high=1), Occasion(40.0))
 
     assert lengths([bounded]) == [1]
 
@@ -260,9 +261,9 @@ def test_auto_after_off_goes_on_with_what_it_knew() -> None:
     """Nothing has to be measured again."""
     policy = a_policy()
     tuned = course(policy, [Traffic()] * 6)[-1]
-    off = decide(None, tuned.state, replace(policy, mode=TuningMode.OFF), now=40.0)
+    off = decide(None, tuned.state, replace(policy, mode=TuningMode.OFF), Occasion(40.0))
 
-    assert decide(None, off.state, policy, now=50.0).table == tuned.table
+    assert decide(None, off.state, policy, Occasion(50.0)).table == tuned.table
 
 
 def test_method_none_has_nothing_to_tune() -> None:

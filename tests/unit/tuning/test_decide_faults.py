@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.tuning.decide import decide
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.window import Window
 from tests.support.windows import DEAD, GOOD, Traffic, a_policy, course, first, lengths, looking
@@ -77,8 +78,8 @@ def test_silent_drafts_are_told_and_teach_nothing() -> None:
     well = course(policy, [Traffic(GOOD)] * 8)[-1]
     silent = a_silent_window()
 
-    once = decide(silent, well.state, policy, now=60.0)
-    twice = decide(silent, once.state, policy, now=65.0)
+    once = decide(silent, well.state, policy, Occasion(60.0))
+    twice = decide(silent, once.state, policy, Occasion(65.0))
 
     assert once.healthy.reason is Reason.HEALTHY
     assert twice.healthy.reason is Reason.NO_DRAFTS
@@ -90,7 +91,7 @@ def test_ngram_may_be_silent() -> None:
     policy = a_policy(method="ngram")
     silent = a_silent_window()
 
-    assert decide(silent, first(policy).state, policy, now=5.0).state.broken is None
+    assert decide(silent, first(policy).state, policy, Occasion(5.0)).state.broken is None
 
 
 def test_counters_that_contradict_each_other_teach_nothing() -> None:
@@ -100,7 +101,7 @@ def test_counters_that_contradict_each_other_teach_nothing() -> None:
     window = Traffic(GOOD).window({4: 200})
     broken = replace(window, positions={**window.positions, Position(4, 1): Proposed(800, 10)})
 
-    after = decide(broken, well.state, policy, now=60.0)
+    after = decide(broken, well.state, policy, Occasion(60.0))
 
     assert after.healthy.reason is Reason.COUNTERS_INCONSISTENT
     assert after.table == well.table

@@ -9,6 +9,7 @@ import pytest
 
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.history import CHECKPOINT, Entry, History, entries, kept, to_line
+from speculative_operator.tuning.occasion import Occasion, Running
 from speculative_operator.tuning.page import Prompts
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
@@ -18,16 +19,19 @@ from tests.support.windows import Traffic, a_policy, first
 
 def entry_of(window: Window | None, state: State, policy: Policy, at: float) -> Entry:
     """What the tuner would keep of this decision."""
-    decision = decide(window, state, policy, now=at, asked="now")
+    plain = kept(Traffic().window({0: 70})) if at > 30.0 else None
+    occasion = Occasion(at, "now", Running(1, int(plain is not None), 90.5, plain))
+    decision = decide(window, state, policy, occasion)
     return Entry(
-        at=at,
         key="revision",
         policy=policy,
-        asked="now",
+        occasion=occasion,
         window=window,
         table=decision.table,
         trials=decision.trials,
         changes=decision.changes,
+        variant=decision.variant,
+        sensor=decision.sensor,
         before=state,
     )
 
@@ -43,7 +47,7 @@ def played(windows: int, *, seed: int = 0) -> list[Entry]:
             kept(traffic.played(decision, chance)), replicas=3, prompts=Prompts(40, number)
         )
         entry = entry_of(window, decision.state, policy, 5.0 * number + chance.random())
-        decision = decide(window, decision.state, policy, now=entry.at, asked="now")
+        decision = decide(window, decision.state, policy, entry.occasion)
         found.append(entry)
     return found
 
@@ -89,7 +93,7 @@ def test_the_oldest_of_500_entries_goes() -> None:
     history = History()
 
     for number in range(502):
-        history = history.after(replace(entry, at=float(number)))
+        history = history.after(replace(entry, occasion=Occasion(float(number))))
 
     assert [entry.at for entry in entries(history.lines)] == list(range(2, 502))
 

@@ -8,6 +8,7 @@ import pytest
 
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.looks import LONGEST_WAIT, looked, windows_left
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Look, State
 from speculative_operator.tuning.trials import LONGEST_BLOCK, SHORTEST_BLOCK, trial, trials
@@ -88,7 +89,7 @@ def test_a_look_goes_on_until_its_rounds_are_played() -> None:
     window = replace(Traffic(GOOD).played(decision), trials_over=False)
     state = a_look(decision.state)
 
-    again = decide(window, state, policy, now=100.0).state
+    again = decide(window, state, policy, Occasion(100.0)).state
 
     assert opened(again) == opened(state)
 

@@ -12,6 +12,7 @@ import pytest
 from speculative_operator.tuning import memory
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.memory import Memory, from_data, moved, to_data
+from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.state import State
 from tests.support.windows import Traffic, a_page, a_policy, course, lengths
 
@@ -56,13 +57,13 @@ def test_a_new_operator_decides_the_same() -> None:
     decision = course(policy, [Traffic()] * 3)[-1]
     back = saved(Memory().with_state("key", decision.state)).revisions["key"]
 
-    goes_on = decide(None, back, policy, now=20.0)
+    goes_on = decide(None, back, policy, Occasion(20.0))
 
     assert goes_on.table == decision.table
     assert goes_on.trials == decision.trials
     window = Traffic().played(decision)
-    assert lengths([decide(window, back, policy, now=25.0)]) == lengths(
-        [decide(window, decision.state, policy, now=25.0)]
+    assert lengths([decide(window, back, policy, Occasion(25.0))]) == lengths(
+        [decide(window, decision.state, policy, Occasion(25.0))]
     )
 
 
@@ -186,7 +187,7 @@ def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() ->
     """An idle or settled operator writes nothing."""
     policy = a_policy(trial_share=0.0)
     settled = course(policy, [Traffic()] * 40)[-1]
-    after = decide(Traffic().played(settled), settled.state, policy, now=500.0)
+    after = decide(Traffic().played(settled), settled.state, policy, Occasion(500.0))
 
     assert not moved(settled.state, after.state)
 

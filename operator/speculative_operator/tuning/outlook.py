@@ -1,0 +1,67 @@
+"""Why engines are not restarted in the other variant. Nothing is decided here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from speculative_operator.tuning.balance import price_now
+from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.restart import LEAST_GAIN
+from speculative_operator.tuning.state import State
+from speculative_operator.tuning.variant import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the other variant would bring.
+
+    gain     expected change of goodput at the load of the last window, as a share; None where
+             nothing is known
+    owed     seconds of goodput that it would have brought since the last change; below 0 where it
+             would have cost some
+    price    what `owed` has to exceed; None before a start was timed
+    message  why it does not run, without figures
+    """
+
+    variant: Variant
+    gain: float | None
+    owed: float
+    price: float | None
+    message: str
+
+
+def outlook(state: State, policy: Policy) -> Outlook | None:
+    """None where the user allows no restarts, or nothing is measured that they could be weighed
+    by."""
+    if not policy.restart.wanted or not policy.choices or policy.hands_off:
+        return None
+    restart = state.restart
+    away = restart.variant is Variant.AUTOREGRESSIVE
+    gain = None
+    if restart.difference is not None:
+        gain = math.expm1(-restart.difference if away else restart.difference)
+    return Outlook(
+        variant=Variant.SPECULATIVE if away else Variant.AUTOREGRESSIVE,
+        gain=gain,
+        owed=restart.owed,
+        price=None if restart.startup is None else price_now(state, policy),
+        message=_why_not(state, policy, gain),
+    )
+
+
+def _why_not(state: State, policy: Policy, gain: float | None) -> str:
+    restart = state.restart
+    away = restart.variant is Variant.AUTOREGRESSIVE
+    least = policy.minimum_gain if away else LEAST_GAIN
+    if not policy.restart.allowed:
+        return "not allowed: nothing would serve meanwhile, see fallback.allowDowntime"
+    if restart.startup is None:
+        return "no start-up was timed yet"
+    if restart.looking:
+        return "a look at speculation is under way"
+    if gain is None:
+        return "not enough is known of it at this load"
+    if gain <= least:
+        return "slower, or not faster by enough"
+    return "faster: it has to make up for the price of a restart first"

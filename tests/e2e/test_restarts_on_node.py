@@ -1,0 +1,88 @@
+"""Off speculation by a restart and back, on the real node, under load, with no failed request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Operator
+from tests.support import models
+from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.served import Served, apply
+from tests.support.traffic import traffic
+
+CLIENTS = 96
+DEAR, FAIR = 3.0, 1.0
+"""Factors on the cost of a step with drafts: the first one lets no K pay."""
+
+WINDOWS = {"drafts": 50, "minSeconds": 2, "maxSeconds": 5}
+"""Short, but long enough to time every K in trials."""
+
+FALLBACK = {"level": "Restart", "sensor": True}
+
+
+@pytest.fixture
+def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
+    """Two replicas that may be restarted off speculation."""
+    del operator
+    manifest = models.simulated_model(
+        "fallback",
+        replicas=2,
+        rollout={"strategy": "Surge"},
+        tuning={"fallback": FALLBACK, "trialSharePercent": 30, "window": WINDOWS},
+        runtime={"drainSeconds": 10},
+    )
+    served = apply(api, place, manifest)
+    served.wait_ready()
+    return served
+
+
+def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None:
+    """It pays for the restart, the sensor measures when it would not any more, and nobody who
+    sends requests notices."""
+    for pod in pair.pods():
+        pair.world(address=pod["status"]["podIP"], speculation_cost=DEAR)
+    speculative = pair.status()["revisions"]["current"]
+
+    with traffic(pair.url(), pair.name, CLIENTS) as report:
+        pair.wait("it is restarted", _mode("Autoregressive"), timeout=240)
+        left = pair.wait("one sensor is left", _settled, timeout=120)
+        (sensor,) = [pod for pod in pair.pods() if _revision(pod) == speculative]
+        (plain,) = [pod for pod in pair.pods() if _revision(pod) != speculative]
+        pair.world(address=sensor["status"]["podIP"], speculation_cost=FAIR)
+        pair.wait("speculation is back", _mode("Speculative"), timeout=240)
+        back = pair.wait("it is settled", _settled, timeout=120)
+
+    changes = {change["reason"]: change for change in left["status"]["decisions"]}
+    print("\n", report, changes["FellBackByRestart"], back["status"]["decisions"], sep="\n")
+    assert report.failed == 0, report.failures
+    assert "--speculative-config" not in _arguments(plain)
+    assert left["status"]["proposalLength"] == 0
+    assert left["status"]["revisions"]["current"] == _revision(plain)
+    assert condition(left, "Tuned")["reason"] == "Autoregressive"
+    assert back["status"]["revisions"]["current"] == speculative
+    assert {_revision(pod) for pod in pair.pods()} == {speculative}
+    until(
+        "Events tell of both",
+        lambda: {"FellBackByRestart", "SpeculationResumed"} <= set(pair.events()),
+        timeout=10,
+    )
+
+
+def _mode(wanted: str) -> Callable[[Manifest], bool]:
+    return lambda found: bool(found.get("status", {}).get("mode") == wanted)
+
+
+def _settled(found: Manifest) -> bool:
+    return bool(condition(found, "Progressing").get("reason") == "Settled")
+
+
+def _revision(pod: Manifest) -> str:
+    return str(pod["metadata"]["labels"]["speculation.dev/revision"])
+
+
+def _arguments(pod: Manifest) -> list[Any]:
+    found: list[Any] = pod["spec"]["containers"][0]["args"]
+    return found
