@@ -104,8 +104,8 @@ def test_an_operator_that_dies_midway_changes_nothing_about_where_it_goes(
         return (speculative not in now and len(now) == 2) or None
 
     until("no pod speculates", step)
+    settle(qwen, running, speculative)
     qwen.wait("Ready", "True")
-    qwen.wait("Progressing", "False", "Settled")
 
     assert max(seen) <= 1
     status = qwen.read()["status"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from speculative_operator.api.names import ANNOTATION_LOOK
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, until
@@ -40,8 +41,8 @@ def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
 
 
 def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None:
-    """It pays for the restart, the sensor measures when it would not any more, and nobody who
-    sends requests notices."""
+    """It pays for the restart; a look that the user asks for, on the sensor, finds that it would
+    not any more; and nobody who sends requests notices."""
     for pod in pair.pods():
         pair.world(address=pod["status"]["podIP"], speculation_cost=DEAR)
     speculative = pair.status()["revisions"]["current"]
@@ -52,6 +53,7 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
         (sensor,) = [pod for pod in pair.pods() if _revision(pod) == speculative]
         (plain,) = [pod for pod in pair.pods() if _revision(pod) != speculative]
         pair.world(address=sensor["status"]["podIP"], speculation_cost=FAIR)
+        _ask_for_a_look(pair)
         pair.wait("speculation is back", _mode("Speculative"), timeout=240)
         back = pair.wait("it is settled", _settled, timeout=120)
 
@@ -69,6 +71,11 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
         lambda: {"FellBackByRestart", "SpeculationResumed"} <= set(pair.events()),
         timeout=10,
     )
+
+
+def _ask_for_a_look(pair: Served) -> None:
+    asked = {"metadata": {"annotations": {ANNOTATION_LOOK: "now"}}}
+    pair.api.merge("SpeculativeModel", pair.namespace, pair.name, asked)
 
 
 def _mode(wanted: str) -> Callable[[Manifest], bool]:

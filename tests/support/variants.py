@@ -46,6 +46,7 @@ class Play:
     tax: float = TAX
     seed: int | None = None
     now: float = 0.0
+    asked: str | None = None
     moves: list[Variant] = field(default_factory=list)
     tokens: float = 0.0
     without: float = 0.0
@@ -89,7 +90,8 @@ class Play:
             self.policy,
             Occasion(
                 self.now,
-                running=Running(
+                self.asked,
+                Running(
                     speculative=int(speculative is not None),
                     autoregressive=int(plain is not None),
                     startup=STARTUP,

@@ -206,6 +206,15 @@ def test_a_sensor_brings_it_back_soon_after_speculation_pays_again() -> None:
     assert play.moves == [AUTOREGRESSIVE, SPECULATIVE]
 
 
+def test_a_look_that_is_asked_for_brings_it_back_within_it() -> None:
+    """On the sensor, with no sum that has to build up first."""
+    play = without(SENSING)
+    play.asked = "now"
+    play.play([PAYING] * 14)
+
+    assert play.moves == [AUTOREGRESSIVE, SPECULATIVE]
+
+
 @pytest.mark.parametrize("limits", [ONE, PAIR])
 def test_without_a_sensor_a_look_that_backs_off_brings_it_back(limits: RestartLimits) -> None:
     """A draft was mended: nothing that runs can tell."""
