@@ -72,7 +72,7 @@ def balance(window: Window, state: State, policy: Policy) -> Balance:
 def best_live(state: State, policy: Policy) -> Mapping[int, float]:
     """By bucket of the last window, log of the best live goodput over that of K=0; what was known
     of it before where nothing of drafts is known now, as after a while at K=0."""
-    lengths = state.acceptance.lengths((0, *policy.choices), policy.prior)
+    lengths = state.lengths(policy)
     found = dict(state.restart.best)
     for name, bucket in state.buckets.items():
         measured = [
