@@ -6,7 +6,7 @@ What the tuner wants is put into its memory as an operator before would have lef
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -14,7 +14,7 @@ from speculative_operator.api.names import LABEL_REVISION
 from speculative_operator.tuning.memory import Memory, to_data
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Restart, Variant
-from tests.support.api import Manifest, until
+from tests.support.api import Manifest, condition, until
 from tests.support.nodeless import Engine, Place, engine, make_ready
 from tests.support.operator_process import OperatorProcess
 
@@ -51,29 +51,42 @@ def revisions(qwen: Place) -> list[str]:
     return sorted(str(pod["metadata"]["labels"][LABEL_REVISION]) for pod in qwen.alive())
 
 
-def roll(qwen: Place, running: Engine, until_gone: str, left: int) -> None:
-    """Makes pods Ready as they come, until so many of one revision are left."""
+def until_ready(
+    what: str, qwen: Place, running: Engine, holds: Callable[[Sequence[str]], bool]
+) -> None:
+    """Makes pods Ready as they come, until the revisions of the pods are so."""
 
     def step() -> bool | None:
-        for pod in qwen.alive():
+        pods = qwen.alive()
+        for pod in pods:
             if not _is_ready(pod):
                 make_ready(qwen.api, pod, running.address)
-        return revisions(qwen).count(until_gone) == left or None
+        return holds(revisions(qwen)) or None
 
-    until(f"{left} pods of {until_gone} are left", step)
+    until(what, step)
+
+
+def roll(qwen: Place, running: Engine, until_gone: str, left: int) -> None:
+    """Goes on until so many pods of one revision are left."""
+
+    def holds(now: Sequence[str]) -> bool:
+        return now.count(until_gone) == left
+
+    until_ready(f"{left} pods of {until_gone} are left", qwen, running, holds)
 
 
 def settle(qwen: Place, running: Engine, left: str) -> None:
-    """Waits until status tells that another revision than the one that was left runs."""
+    """Goes on until status tells that another revision than the one that was left runs."""
 
-    def step() -> bool | None:
-        for pod in qwen.alive():
-            if not _is_ready(pod):
-                make_ready(qwen.api, pod, running.address)
-        return qwen.current() != left or None
+    def holds(now: Sequence[str]) -> bool:
+        model = qwen.read()
+        return (
+            left not in now
+            and model["status"]["revisions"]["current"] != left
+            and condition(model, "Progressing").get("reason") == "Settled"
+        )
 
-    until("another one is current", step)
-    qwen.wait("Progressing", "False", "Settled")
+    until_ready("another revision is settled", qwen, running, holds)
 
 
 def _is_ready(pod: Manifest) -> bool:
@@ -95,15 +108,11 @@ def test_an_operator_that_dies_midway_changes_nothing_about_where_it_goes(
     operator.start()
     seen = set()
 
-    def step() -> bool | None:
-        for pod in qwen.alive():
-            if not _is_ready(pod):
-                make_ready(qwen.api, pod, running.address)
-        now = revisions(qwen)
+    def holds(now: Sequence[str]) -> bool:
         seen.add(now.count(speculative))
-        return (speculative not in now and len(now) == 2) or None
+        return speculative not in now and len(now) == 2
 
-    until("no pod speculates", step)
+    until_ready("no pod speculates", qwen, running, holds)
     settle(qwen, running, speculative)
     qwen.wait("Ready", "True")
 

@@ -15,8 +15,9 @@ from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
 CLIENTS = 96
-DEAR, FAIR = 3.0, 1.0
-"""Factors on the cost of a step with drafts: the first one lets no K pay."""
+DEAR, CHEAP = 3.0, 0.3
+"""Factors on the cost of a step with drafts: with the first no K pays, with the second speculation
+beats even engines without it, which the table alone does not have at this batch."""
 
 WINDOWS = {"drafts": 50, "minSeconds": 2, "maxSeconds": 5}
 """Short, but long enough to time every K in trials."""
@@ -52,7 +53,7 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
         left = pair.wait("one sensor is left", _settled, timeout=120)
         (sensor,) = [pod for pod in pair.pods() if _revision(pod) == speculative]
         (plain,) = [pod for pod in pair.pods() if _revision(pod) != speculative]
-        pair.world(address=sensor["status"]["podIP"], speculation_cost=FAIR)
+        pair.world(address=sensor["status"]["podIP"], speculation_cost=CHEAP)
         _ask_for_a_look(pair)
         pair.wait("speculation is back", _mode("Speculative"), timeout=240)
         back = pair.wait("it is settled", _settled, timeout=120)
