@@ -39,8 +39,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.fixture(scope="session")
 def run() -> str:
-    """Tells this run's objects from another's."""
-    return uuid.uuid4().hex[:8]
+    """Tells this run's objects from another's. It begins with a letter: a label must be a text, and
+    to YAML `12e45678` is a number."""
+    return f"r{uuid.uuid4().hex[:7]}"
 
 
 @pytest.fixture(scope="session")
