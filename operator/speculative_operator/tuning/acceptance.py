@@ -42,8 +42,9 @@ MOST = 5000.0
 """Drafts that one window counts for at most: one that covers an hour, after the operator was away,
 must not outweigh the next fifty. Sampling does not matter any more at so many."""
 
-ENOUGH = 50.0
-"""Drafts that a row and a window need before they can contradict each other."""
+ENOUGH = 15.0
+"""Drafts that a row and a window need before they are compared. A trial has about forty in a
+window with one request."""
 
 
 class Estimate(NamedTuple):
@@ -101,6 +102,10 @@ class Row:
             sampling = max(second - first**2, 0.0) / self.requests
             sums.append(Estimate(total / self.requests, sampling + common * moved**2))
         return sums
+
+    def cut(self, k: int) -> Row:
+        """Its first k positions."""
+        return replace(self, accepted=self.accepted[:k])
 
     def at_most(self, drafts: float) -> Row:
         """The same shares from no more than so many drafts."""
@@ -164,10 +169,10 @@ class Acceptance:
         new = {k: row.at_most(MOST) for k, row in window_rows(window).items()}
         if not new:
             return self
-        if not _contradicts(new, self.rows):
+        if _agrees(new, self.rows) is not False:
             return replace(self, rows=_joined(self.rows, new), age=self.age + 1)
         before = self.rows if self.age >= SETTLED else self.former
-        if self.former and not _contradicts(new, self.former):
+        if _agrees(new, self.former):
             return Acceptance(_joined(self.former, new), before, age=0)
         return Acceptance(new, before, age=0)
 
@@ -206,25 +211,29 @@ def _joined(known: Mapping[int, Row], new: Mapping[int, Row]) -> dict[int, Row]:
     return {k: row for k, row in kept.items() if row.drafts >= 1.0}
 
 
-def _contradicts(new: Mapping[int, Row], known: Mapping[int, Row]) -> bool:
-    """Whether the window's largest row lies far from what was known of its K."""
+def _agrees(new: Mapping[int, Row], known: Mapping[int, Row]) -> bool | None:
+    """Whether the window's largest row lies near what was known, or far from it; None where
+    nothing known can be compared with it."""
     k = max(new, key=lambda arm: new[arm].drafts)
-    row, old = new[k], known.get(k)
-    if old is None:
-        old = _cut(known, k)
-    if old is None or min(row.drafts, old.drafts) < ENOUGH:
-        return False
-    error = math.sqrt(row.variance + old.variance + (0.02 * old.brought) ** 2)
-    return abs(row.brought - old.brought) > STEEPEST * error
-
-
-def _cut(known: Mapping[int, Row], k: int) -> Row | None:
-    """What the nearest longer proposal says of K, if there is one."""
-    of = min((other for other in known if other > k), default=None)
-    if of is None:
+    common = _common(k, known)
+    if common is None:
         return None
-    row = known[of]
-    return replace(row, accepted=row.accepted[:k])
+    of, length = common
+    row, old = new[k].cut(length), known[of].cut(length)
+    if min(row.drafts, old.drafts) < ENOUGH:
+        return None
+    error = math.sqrt(row.variance + old.variance + (0.02 * old.brought) ** 2)
+    return abs(row.brought - old.brought) <= STEEPEST * error
+
+
+def _common(k: int, known: Mapping[int, Row]) -> tuple[int, int] | None:
+    """The known K to compare K with, and the positions that both have: the same K, else the
+    nearest longer one, else the nearest shorter one."""
+    longer = min((of for of in known if of >= k), default=None)
+    if longer is not None:
+        return longer, k
+    shorter = max(known, default=None)
+    return None if shorter is None else (shorter, shorter)
 
 
 def window_rows(window: Window) -> dict[int, Row]:

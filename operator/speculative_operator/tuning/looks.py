@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Acceptance, Estimate
+from speculative_operator.tuning.buckets import batch_range, traffic
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Bucket, Look, State
@@ -68,7 +69,10 @@ def looked(
             for name, bucket in state.buckets.items()
         }
         return _opened(replace(state, asked=asked), trials(every, policy, steps=_steps(window)))
-    if window is None or _playing(state, window):
+    if window is None:
+        return state
+    going_on = _going_on(state, window)
+    if going_on and _met(state, window):
         return state
     needs = {
         name: _need(state, bucket, lengths, policy)
@@ -76,6 +80,8 @@ def looked(
         if state.windows - bucket.seen <= LATELY
     }
     wanted = {name: (need.k,) for name, need in needs.items() if need.k is not None}
+    if going_on and not any(state.buckets[name].seen == state.windows for name in wanted):
+        return state
     soonest = min((need.left for need in needs.values()), default=LONGEST_WAIT)
     state = replace(
         state,
@@ -123,11 +129,22 @@ def _candidates(state: State, bucket: Bucket, found: tuple[Prospect, ...]) -> tu
     return tuple(sorted(found, key=lambda look: look.cost))
 
 
-def _playing(state: State, window: Window) -> bool:
-    """Whether the last look still goes on."""
+def _going_on(state: State, window: Window) -> bool:
+    """Whether the last look is not over yet."""
     if state.look is None or state.look.over or window.trials_over:
         return False
     return state.windows - state.look.opened < LONGEST_LOOK
+
+
+def _met(state: State, window: Window) -> bool:
+    """Whether traffic has come to the batch sizes that the look is about. While it is elsewhere,
+    what is needed there must not wait."""
+    found = state.look.trials if state.look else ()
+    return any(
+        trial.batch[0] <= batch_range(name)[1] and batch_range(name)[0] <= trial.batch[1]
+        for name in traffic(window)
+        for trial in found
+    )
 
 
 def _within(state: State, policy: Policy) -> State:

@@ -181,6 +181,26 @@ def test_what_was_known_before_a_change_comes_back_with_it() -> None:
     assert length(again, 4) == pytest.approx(length(sound, 4), rel=0.01)
 
 
+def test_a_trial_with_one_request_is_enough_to_see_a_change() -> None:
+    """A tenth of a window has forty drafts there, and at K=0 nothing else has any."""
+    fallen = known({1: 2000}, COLLAPSED)
+
+    after = fallen.after(Traffic(batch=1).window({1: 40}))
+
+    assert length(after, 1) == pytest.approx(1.61, rel=0.01)
+
+
+def test_what_was_known_comes_back_only_where_the_window_agrees_with_it() -> None:
+    """The change may be a third thing; a longer proposal than any that was known is compared by
+    the positions that both have."""
+    fallen = known({2: 500}, COLLAPSED).after(Traffic().window({4: 500}))
+    assert length(fallen, 4) == pytest.approx(2.34, rel=0.01)
+
+    less = fallen.after(Traffic((0.4, 0.2, 0.1, 0.05)).window({4: 500}))
+
+    assert less.rows.keys() == {4}
+
+
 def test_a_change_within_a_window_does_not_make_forget_what_was_before_it() -> None:
     """The window in which it happened is half the one and half the other."""
     sound = known({4: 500})

@@ -13,7 +13,7 @@ from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Look, State
 from speculative_operator.tuning.trials import LONGEST_BLOCK, SHORTEST_BLOCK, trial, trials
 from speculative_operator.tuning.worth import looks
-from tests.support.windows import Traffic, a_policy, course, first, looking
+from tests.support.windows import DEAD, Traffic, a_policy, course, first, looking
 
 GOOD = (0.97, 0.95, 0.93, 0.91)
 
@@ -104,6 +104,30 @@ def test_a_look_whose_load_went_elsewhere_ends_after_all() -> None:
     after = looked(replace(state, windows=state.windows + 12), {}, away, policy, None)
 
     assert opened(after) != opened(state)
+
+
+def test_a_look_does_not_wait_for_one_whose_load_went_elsewhere() -> None:
+    """Where the load is now, what is unknown costs now."""
+    policy = a_policy()
+    state = course(policy, [Traffic(GOOD)] * 20)[-1].state
+    state = replace(state, look=Look(state.windows, (Trial((33, 64), (1,), 0.1, 10, 3),)))
+    here = replace(Traffic(DEAD).window({4: 400}), trials_over=False)
+
+    after = decide(here, state, policy, Occasion(100.0)).state
+
+    assert any(trial.batch[0] <= 4 <= trial.batch[1] for trial in opened(after))
+
+
+def test_a_look_whose_load_went_elsewhere_stays_while_nothing_is_needed_here() -> None:
+    """The load may come back to it; writing it anew would begin it anew."""
+    policy = a_policy()
+    state = course(policy, [Traffic(GOOD)] * 20)[-1].state
+    state = replace(state, look=Look(state.windows, (Trial((33, 64), (1,), 0.1, 10, 3),)))
+    here = replace(Traffic(GOOD).window({4: 400}), trials_over=False)
+
+    after = decide(here, state, policy, Occasion(100.0)).state
+
+    assert after.look == state.look
 
 
 def test_a_smaller_trial_share_ends_a_look_that_takes_more() -> None:
