@@ -11,6 +11,9 @@ from tests.support import trace
 LEAST = 0.97
 """Of the tokens of an oracle that knows the best K of each phase before."""
 
+LEAST_OF_A_PHASE = 0.9
+"""Of a phase's best K: a way back that is not found costs nearly half of it."""
+
 NOISE = 0.02
 """Shares of two runs differ by so much for what their noise hides for a window or two."""
 
@@ -28,6 +31,8 @@ def test_it_makes_nearly_the_tokens_of_an_oracle_and_more_than_any_fixed_length(
     print("", *undisturbed.lines(trace.TRACE), sep="\n  ")
     assert undisturbed.share >= LEAST
     assert sum(undisturbed.tuned) > undisturbed.best_fixed
+    for phase, tuned, fixed in zip(trace.TRACE, undisturbed.tuned, undisturbed.fixed, strict=True):
+        assert tuned >= LEAST_OF_A_PHASE * max(fixed.values()), phase.name
 
 
 def test_an_operator_that_is_restarted_every_20_seconds_does_as_well(
