@@ -96,6 +96,7 @@ class Reason(Explained):
     ROLLING_OUT = "RollingOut", "Pods of an older revision are being replaced, one at a time."
     SCALING = "Scaling", "The number of replicas is being changed."
     SETTLED = "Settled", "What runs is what is wanted."
+    REJECTED = "Rejected", "What the spec asks for was tried and rejected; the message says why."
 
     # SpeculationHealthy
     HEALTHY = "Healthy", "Drafts are accepted at a rate that a sound draft has."
@@ -184,6 +185,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.ROLLING_OUT,
         Reason.SCALING,
         Reason.SETTLED,
+        Reason.REJECTED,
         Reason.NOT_ACCEPTED,
     ),
     ConditionType.SPECULATION_HEALTHY: (
@@ -235,6 +237,8 @@ class EventReason(Explained):
         "A spec change or a restart off speculation needs new pods.",
     )
     ROLLED_OUT = "RolledOut", "All pods run the newest revision."
+    PROMOTED = "Promoted", "A revision on trial has passed; all other pods follow."
+    ROLLED_BACK = "RolledBack", "A revision was rejected; the last good one runs."
     PROPOSAL_LENGTH_CHANGED = (
         "ProposalLengthChanged",
         "Another length is better at some batch size.",

@@ -34,8 +34,9 @@ ANNOTATION_LOOK: Final = "speculation.dev/look"
 ANNOTATION_SCHEDULE: Final = "speculation.dev/schedule"
 """On a pod, `<hash>.<attempt>`: makes the kubelet hand the schedule on at once."""
 ANNOTATION_VERDICT: Final = "speculation.dev/verdict"
-"""On a ControllerRevision: `trial` or `good`."""
+"""On a ControllerRevision: `trial`, `good` or `bad: <Reason>`."""
 ANNOTATION_VERDICT_TIME: Final = "speculation.dev/verdict-time"
+ANNOTATION_VERDICT_MESSAGE: Final = "speculation.dev/verdict-message"
 
 # Ports of an engine's pod, by name.
 PORT_HTTP: Final = "http"

@@ -209,10 +209,14 @@ class ReplicaDetail(ApiModel):
 class Revisions(ApiModel):
     """Keys of the revisions that matter."""
 
-    current: RevisionKey | None = Field(default=None, description="What the spec asks for.")
-    trial: RevisionKey | None = Field(default=None, description="On trial, not serving yet.")
+    current: RevisionKey | None = Field(
+        default=None,
+        description="What should run: what the spec asks for, or the last good one if that was "
+        "rejected.",
+    )
+    trial: RevisionKey | None = Field(default=None, description="The current one, while on trial.")
     last_good: RevisionKey | None = Field(
-        default=None, description="The newest one that has served."
+        default=None, description="The newest one that has served and was not rejected."
     )
 
 

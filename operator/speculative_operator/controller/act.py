@@ -6,15 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from speculative_operator.api.names import (
-    ANNOTATION_VERDICT,
-    ANNOTATION_VERDICT_TIME,
-    LABEL_SERVING,
-)
+from speculative_operator.api.names import LABEL_SERVING
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.desired import Desired
-from speculative_operator.controller.observed import GOOD, Observed
+from speculative_operator.controller.observed import Observed
 from speculative_operator.errors import Refusal
 
 
@@ -26,7 +22,7 @@ class Acted:
     refusal: Refusal | None = None
 
 
-async def act(desired: Desired, seen: Observed, children: Children, now: str) -> Acted:
+async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
     """Sends what differs, nothing else. Raises ClusterFault.
 
     A pod starts with what it mounts, so Deployments come after their ConfigMaps; and a name that is
@@ -41,13 +37,12 @@ async def act(desired: Desired, seen: Observed, children: Children, now: str) ->
     for pod, serving in desired.labels:
         identity = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}}
         await children.patch("Pod", identity, {"metadata": {"labels": {LABEL_SERVING: serving}}})
-    if desired.proven is not None:
-        verdict = {ANNOTATION_VERDICT: GOOD, ANNOTATION_VERDICT_TIME: now}
-        record = seen.revisions[desired.proven].manifest
-        await children.patch("ControllerRevision", record, {"metadata": {"annotations": verdict}})
+    for key, verdict in desired.found:
+        change = {"metadata": {"annotations": verdict.annotations()}}
+        await children.patch("ControllerRevision", seen.revisions[key].manifest, change)
     for copy in desired.leftovers:
         await children.remove(copy)
-    more = bool(desired.labels or desired.proven or desired.leftovers)
+    more = bool(desired.labels or desired.found or desired.leftovers)
     return Acted(changed or more)
 
 

@@ -6,8 +6,10 @@ Pure. The tuner decides SpeculationHealthy and Tuned.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
+from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import Condition
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
@@ -65,9 +67,24 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
         )
     alive, wanted = sum(pod.alive for pod in seen.pods), sum(s.wanted for s in desired.states)
     as_wanted = all(s.wanted == s.replicas and not s.terminating for s in desired.states)
+    if as_wanted and (rejection := rejected(desired)) is not None:
+        return replace(rejection, status=ConditionStatus.FALSE)
     if alive == len(serving) == wanted and as_wanted:
         return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
     return Verdict(ConditionStatus.TRUE, Reason.SCALING, "Replicas are being started or removed.")
+
+
+def rejected(desired: Desired) -> Verdict | None:
+    """Stalled, if the revision that the spec asks for was rejected: why, and what runs."""
+    found, current = desired.rejected, desired.current
+    if found is None or current is None:
+        return None
+    return Verdict(
+        ConditionStatus.TRUE,
+        found.reason or Reason.REJECTED,
+        f"{found.message} Revision {current.key} runs. Change the spec, or set the annotation "
+        f"{ANNOTATION_REFRESH} to another value to try the same once more.",
+    )
 
 
 def conditions(
@@ -96,7 +113,8 @@ def conditions(
 
 
 def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionType, Verdict]:
-    """Present only while True: Stalled repeats a refusal, Reconciling what is going on."""
+    """Present only while True: Stalled repeats a refusal or a rejection, Reconciling what is going
+    on."""
     accepted = verdicts[ConditionType.ACCEPTED]
     moving = verdicts[ConditionType.PROGRESSING]
     if accepted.status is ConditionStatus.FALSE:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
-from speculative_operator.controller.observed import GOOD, Observed
+from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of, start_text
-from speculative_operator.controller.probation import proven, recordable, serving_labels
+from speculative_operator.controller.probation import found, recordable, serving_labels
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.variants import Current, Pair, current, pair_of
 from speculative_operator.plan.names import Owner, model_names, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, limits, next_scale, targets
@@ -27,16 +29,21 @@ from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Verdict
 
+MOST_BAD_RECORDS = 10
+"""Bad revisions that are remembered, the newest ones."""
+
 
 @dataclass(frozen=True)
 class Told:
     """What is known besides the cluster's objects.
 
+    now         Unix time
     last_good   the key that status calls so
     choice      the variant that the tuner wants; None before its first word
     answering   the incarnations of pods whose engines list the served names
     """
 
+    now: float
     last_good: str | None = None
     choice: VariantChoice | None = None
     answering: Collection[str] = ()
@@ -54,7 +61,8 @@ class Desired:
     pods         Deployments
     leftovers    ours, needed no longer
     labels       pods whose `serving` label should have the other value
-    proven       the revision on trial of which a pod has passed
+    found        what was found out about revisions in this pass, by key
+    rejected     why the revision that the spec asks for should not run
     states       the revisions as the rollout counts them, the current one last
     """
 
@@ -67,29 +75,32 @@ class Desired:
     pods: tuple[Manifest, ...] = ()
     leftovers: tuple[Copy, ...] = ()
     labels: tuple[tuple[Pod, str], ...] = ()
-    proven: str | None = None
+    found: tuple[tuple[str, RevisionVerdict], ...] = ()
+    rejected: RevisionVerdict | None = None
     states: tuple[RevisionState, ...] = ()
 
 
 def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: Told) -> Desired:
     """What to aim at."""
-    accepted, wanted = current(model, seen, settings, told.choice)
+    accepted, wanted = current(model, seen, settings, told.choice, told.last_good)
     if wanted is None:
         return Desired(accepted)
     aim = _Aim(model, seen, wanted, told.last_good)
-    served = [state.key for state in aim.states if state.served]
+    good = [state.key for state in aim.states if seen.is_good(state.key, told.last_good)]
     serving = aim.serving()
+    now = rfc3339(told.now)
     return Desired(
         accepted=accepted,
         current=wanted.main.revision,
         serving=serving,
         pair=wanted.pair if serving.key in wanted.pair else pair_of(serving.key, seen),
-        new=tuple(recordable(manifest, served) for manifest in wanted.missing),
+        new=tuple(recordable(manifest, good, now) for manifest in wanted.missing),
         before_pods=tuple(aim.before_pods()),
         pods=tuple(aim.pods()),
-        leftovers=tuple(aim.leftovers(keep=served[-1:])),
-        labels=tuple(serving_labels(seen)),
-        proven=proven(seen, told.answering),
+        leftovers=tuple(aim.leftovers(keep=good[-1:])),
+        labels=tuple(serving_labels(seen, wanted.main.revision.key)),
+        found=tuple(found(seen, told.answering, now)),
+        rejected=wanted.rejected,
         states=aim.states,
     )
 
@@ -122,9 +133,9 @@ class _Aim:
             model.spec.replicas,
             sensor.key if sensor is not None else None,
         )
-        good = {last_good, *(key for key in seen.revisions if seen.verdict(key) == GOOD)}
         self.states = tuple(
-            seen.state(key, replicas[key], served=key in good) for key in self.revisions
+            seen.state(key, replicas[key], served=seen.is_good(key, last_good))
+            for key in self.revisions
         )
 
     def before_pods(self) -> Iterator[Manifest]:
@@ -174,14 +185,14 @@ class _Aim:
 
     def leftovers(self, keep: Collection[str]) -> Iterator[Copy]:
         """What revisions that are over leave behind. The records in `keep` may be wanted again, and
-        so may either variant of the current one."""
+        so may either variant of the current one; those of the last bad ones say that they are."""
         over = {state.key for state in self.states if self._over(state)}
         unknown = self.seen.deployments.keys() - self.revisions.keys()
         idle = {key for key in unknown if not any(pod.ready for pod in self.seen.pods_of(key))}
         for key in sorted(over | idle):
             names = revision_names(self.owner, key)
             kinds = {"Deployment": names.deployment, "ConfigMap": names.schedule}
-            if key not in keep and key not in self.wanted.pair:
+            if key not in {*keep, *self._bad()} and key not in self.wanted.pair:
                 kinds["ControllerRevision"] = names.controller_revision
             for kind, name in kinds.items():
                 copy = self.seen.copies.get(Reference(kind, self.owner.namespace, name))
@@ -191,6 +202,10 @@ class _Aim:
         copy = self.seen.copies.get(Reference("ServiceAccount", self.owner.namespace, account))
         if copy is not None and account not in self._accounts():
             yield copy
+
+    def _bad(self) -> Collection[str]:
+        bad = [key for key in self.seen.by_age() if self.seen.standing(key) is Standing.BAD]
+        return bad[-MOST_BAD_RECORDS:]
 
     def _accounts(self) -> Collection[str]:
         """ServiceAccounts that pods of now or later have."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.manifests import Manifest
-from speculative_operator.controller.observed import TRIAL, Observed
+from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.plan.names import Owner
 from speculative_operator.plan.rollout import limits, next_scale, targets
 from speculative_operator.resources.deployment import deployment
@@ -32,7 +33,8 @@ def meanwhile(
     sensor = stands_in_for if beside and stands_in_for in standing else None
     wanted = targets(standing, serving, model.spec.replicas, sensor)
     states = tuple(
-        seen.state(key, wanted[key], served=seen.verdict(key) != TRIAL) for key in standing
+        seen.state(key, wanted[key], served=seen.standing(key) is not Standing.TRIAL)
+        for key in standing
     )
     scale = next_scale(states, limits(model.spec.rollout.strategy))
     if scale is not None:

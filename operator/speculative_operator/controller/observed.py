@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from speculative_operator.api.names import (
-    ANNOTATION_VERDICT,
-    LABEL_REVISION,
-)
+from speculative_operator.api.names import LABEL_REVISION
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.pods import Pod, pod_of
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.plan.rollout import RevisionState
 from speculative_operator.resources.controller_revision import RecordedRevision, recorded
 from speculative_operator.resources.rebuilt_revision import rebuilt_revision
-
-TRIAL = "trial"
-GOOD = "good"
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,8 @@ class SeenRevision:
     recorded: RecordedRevision
     number: int
     """The generation of the spec that it was made for: a higher one is newer."""
-    verdict: str | None
+    verdict: RevisionVerdict | None
+    """None before anything was found out about it, or where that is unknown."""
     manifest: Manifest
 
 
@@ -55,9 +51,19 @@ class Observed:
         """Keys of the recorded revisions, oldest first."""
         return sorted(self.revisions, key=lambda key: (self.revisions[key].number, key))
 
-    def verdict(self, key: str) -> str | None:
-        """What was found out about a revision; None before anything was, or where it is unknown."""
-        return self.revisions[key].verdict if key in self.revisions else None
+    def standing(self, key: str) -> Standing | None:
+        """How a revision stands; None before anything was found out about it."""
+        verdict = self.revisions[key].verdict if key in self.revisions else None
+        return verdict.standing if verdict is not None else None
+
+    def is_good(self, key: str, last_good: str | None) -> bool:
+        """Whether a revision may serve. One of which nothing was found out is good once it has
+        served: status calls it `last_good`, or requests reach a pod of it."""
+        match self.standing(key):
+            case None:
+                return key == last_good or any(pod.routed for pod in self.pods_of(key))
+            case standing:
+                return standing is Standing.GOOD
 
     def pods_of(self, key: str) -> tuple[Pod, ...]:
         """The pods of one revision."""
@@ -129,7 +135,7 @@ def _revision(manifest: Manifest) -> SeenRevision:
     return SeenRevision(
         recorded=recorded(labelled),
         number=manifest["revision"],
-        verdict=metadata.get("annotations", {}).get(ANNOTATION_VERDICT),
+        verdict=RevisionVerdict.read(metadata.get("annotations", {})),
         manifest=manifest,
     )
 

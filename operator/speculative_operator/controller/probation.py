@@ -6,42 +6,49 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from speculative_operator.api.names import ANNOTATION_VERDICT, LABEL_REVISION
+from speculative_operator.api.names import LABEL_REVISION
 from speculative_operator.cluster.manifests import Manifest
-from speculative_operator.controller.observed import TRIAL, Observed
+from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 
 
-def recordable(new: Manifest, served: Collection[str]) -> Manifest:
-    """On trial where another revision serves and this one never has."""
+def recordable(new: Manifest, good: Collection[str], now: str) -> Manifest:
+    """On trial where another revision is good and this one is not known to be."""
     key = new["metadata"]["labels"][LABEL_REVISION]
-    return _on_trial(new) if served and key not in served else new
+    return _on_trial(new, now) if good and key not in good else new
 
 
-def _on_trial(new: Manifest) -> Manifest:
-    """It must prove itself before requests reach it, since another revision serves."""
+def _on_trial(new: Manifest, now: str) -> Manifest:
+    """What was found out before stands: the record is only made again."""
     metadata = new["metadata"]
-    annotations = {ANNOTATION_VERDICT: TRIAL, **metadata.get("annotations", {})}
+    trial = RevisionVerdict(Standing.TRIAL, now).annotations()
+    annotations = {**trial, **metadata.get("annotations", {})}
     return {**new, "metadata": {**metadata, "annotations": annotations}}
 
 
-def serving_labels(seen: Observed) -> Iterator[tuple[Pod, str]]:
-    """Pods on trial leave the Service before they are ready; all others belong to it."""
+def serving_labels(seen: Observed, current: str) -> Iterator[tuple[Pod, str]]:
+    """Pods on trial leave the Service before they are ready, and so do those of a bad revision that
+    is not the `current` one; all others belong to it."""
     for pod in seen.pods:
-        on_trial = seen.verdict(pod.revision) == TRIAL
-        wanted = "false" if on_trial else "true"
-        if pod.alive and pod.serving_label != wanted and not (on_trial and pod.ready):
+        standing = seen.standing(pod.revision)
+        bad = standing is Standing.BAD and pod.revision != current
+        off = bad or standing is Standing.TRIAL
+        wanted = "false" if off else "true"
+        if pod.alive and pod.serving_label != wanted and not (off and pod.ready):
             yield pod, wanted
 
 
-def proven(seen: Observed, answering: Collection[str]) -> str | None:
-    """A revision on trial of which a pod is ready and lists the served names."""
-    passed = (
+def found(
+    seen: Observed, answering: Collection[str], now: str
+) -> Iterator[tuple[str, RevisionVerdict]]:
+    """Verdicts on the revisions on trial: good is one of which a pod is ready and lists the served
+    names."""
+    passed = {
         pod.revision
         for pod in seen.pods
-        if pod.alive
-        and pod.ready
-        and pod.incarnation in answering
-        and seen.verdict(pod.revision) == TRIAL
-    )
-    return next(passed, None)
+        if pod.alive and pod.ready and pod.incarnation in answering
+    }
+    for key in sorted(passed):
+        if seen.standing(key) is Standing.TRIAL:
+            yield key, RevisionVerdict(Standing.GOOD, now)

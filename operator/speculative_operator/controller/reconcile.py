@@ -92,12 +92,13 @@ class Reconciler:
         answers = self._ask_names(reference, model, seen)
         view = self._tools.fleet.view(model.metadata.uid)
         told = Told(
+            now=self._tools.clock(),
             last_good=before.revisions.last_good if before is not None else None,
             choice=view.choice if view is not None else None,
             answering={name for name, answer in answers.items() if answer.problem is None},
         )
         desired = desire(model, seen, self._tools.settings, told)
-        acted = await act(desired, seen, self._tools.children, self._now())
+        acted = await act(desired, seen, self._tools.children)
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
             scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)

@@ -13,12 +13,13 @@ from speculative_operator.api.status import (
     ReplicaDetail,
     Revisions,
 )
-from speculative_operator.controller.conditions import conditions, progressing, ready
+from speculative_operator.controller.conditions import conditions, progressing, ready, rejected
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.observed import GOOD, TRIAL, Observed
+from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
+from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.controller.tuning_status import (
     TUNING_CONDITIONS,
@@ -58,6 +59,8 @@ def status(
         ConditionType.PROGRESSING: progressing(seen, desired, serving),
         **part.verdicts,
     }
+    if (rejection := rejected(desired)) is not None:
+        verdicts[ConditionType.STALLED] = rejection
     earlier = found.before.conditions if found.before is not None else ()
     return ModelStatus(
         observed_generation=model.metadata.generation,
@@ -71,7 +74,7 @@ def status(
         evidence=part.evidence,
         revisions=Revisions(
             current=desired.current.key if desired.current is not None else None,
-            trial=next((key for key in seen.by_age() if seen.verdict(key) == TRIAL), None),
+            trial=_trial(seen, desired),
             last_good=_last_good(seen, desired, serving, found.before),
         ),
         replica_details=_details(seen, serving, part, found),
@@ -125,13 +128,21 @@ def serving_pods(seen: Observed, found: Findings) -> Collection[str]:
 def _last_good(
     seen: Observed, desired: Desired, serving: Collection[str], before: ModelStatus | None
 ) -> str | None:
-    """The newest revision that has served."""
-    good = {pod.revision for pod in seen.pods if pod.uid in serving}
-    good |= {key for key in seen.revisions if seen.verdict(key) == GOOD}
-    if before is not None and before.revisions.last_good is not None:
-        good.add(before.revisions.last_good)
-    newest_first = (state.key for state in reversed(desired.states))
-    return next((key for key in newest_first if key in good), None)
+    """The newest revision that has served and was not found bad."""
+    told = before.revisions.last_good if before is not None else None
+    served = {pod.revision for pod in seen.pods if pod.uid in serving} | {told}
+    for state in reversed(desired.states):
+        match seen.standing(state.key):
+            case Standing.GOOD:
+                return state.key
+            case None if state.key in served:
+                return state.key
+    return None
+
+
+def _trial(seen: Observed, desired: Desired) -> str | None:
+    key = desired.current.key if desired.current is not None else None
+    return key if key is not None and seen.standing(key) is Standing.TRIAL else None
 
 
 def _tuning(model: SpeculativeModel, desired: Desired, found: Findings) -> TuningPart:

@@ -19,8 +19,7 @@ def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
     now = _condition(after, ConditionType.ACCEPTED)
     if now is None or now.status is not ConditionStatus.FALSE:
         return False
-    earlier = _condition(before, ConditionType.ACCEPTED) if before is not None else None
-    return earlier is None or earlier.message != now.message
+    return before is None or _message(before, ConditionType.ACCEPTED) != now.message
 
 
 def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
@@ -33,11 +32,23 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
             yield Notice(reason, accepted.message, warning=True)
         return
     current = after.revisions.current
+    stalled = _condition(after, ConditionType.STALLED)
+    if stalled is not None:
+        if before is None or _message(before, ConditionType.STALLED) != stalled.message:
+            yield Notice(EventReason.ROLLED_BACK, stalled.message, warning=True)
+        return
+    if before is not None and before.revisions.trial == current != after.revisions.trial:
+        yield Notice(EventReason.PROMOTED, f"Revision {current} has passed its trial.")
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
     last_good = before.revisions.last_good if before is not None else None
     if _settled(after) and after.revisions.last_good != last_good:
         yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
+
+
+def _message(status: ModelStatus, kind: ConditionType) -> str | None:
+    found = _condition(status, kind)
+    return found.message if found is not None else None
 
 
 def _settled(status: ModelStatus) -> bool:

@@ -1,5 +1,9 @@
 """Which revision of a model should run, and in which variant: started with or without speculation.
 
+It is the one that the spec asks for, unless that was found bad: then it is the last good one, where
+there is one. Nothing is remembered for that: the verdict stands on the revision's record, so going
+back is no loop, and a newer spec supersedes both at once.
+
 The tuner says which variant is wanted, from its memory. Before its first word nothing is moved that
 runs without speculation: a new operator must not undo what the last one has decided.
 """
@@ -7,13 +11,14 @@ runs without speculation: a new operator must not undo what the last one has dec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan.model import key_of, plan
 from speculative_operator.plan.settings import Settings
@@ -66,12 +71,14 @@ class Wanted:
 @dataclass(frozen=True)
 class Current:
     """What should run: `main`, one of the `pair`, and one pod of `sensor` beside it. While it is
-    not known which variant is wanted, `held`, no pod comes or goes."""
+    not known which variant is wanted, `held`, no pod comes or goes. `rejected` is why the revision
+    that the spec asks for should not run."""
 
     main: Wanted
     pair: Pair
     sensor: Wanted | None = None
     held: bool = False
+    rejected: RevisionVerdict | None = None
 
     @property
     def missing(self) -> tuple[Manifest, ...]:
@@ -81,13 +88,24 @@ class Current:
 
 
 def current(
-    model: SpeculativeModel, seen: Observed, settings: Settings, choice: VariantChoice | None
+    model: SpeculativeModel,
+    seen: Observed,
+    settings: Settings,
+    choice: VariantChoice | None,
+    last_good: str | None = None,
 ) -> tuple[Verdict, Current | None]:
     """The revision that the spec asks for, in the variant that the tuner wants.
 
-    While the spec is refused it is the one that was current before, else the newest recorded one.
+    If it is bad, it is the last good one; without one, it is the bad one all the same. While the
+    spec is refused it is the one that was current before, else the newest recorded one that is not
+    bad. `last_good` is the key that status calls so.
     """
     pair = Pair(key_of(model), key_of(model, Variant.AUTOREGRESSIVE))
+    rejected = _rejected(pair.speculative, seen)
+    if rejected is not None:
+        good = [key for key in seen.by_age() if seen.is_good(key, last_good)]
+        if good:
+            return ACCEPTED, replace(_recorded(good[-1], seen, choice), rejected=rejected)
     variant, held = _variant(model, pair, seen, choice)
     try:
         main = _asked_for(model, seen, settings, variant)
@@ -96,13 +114,22 @@ def current(
     except ModelInvalid as refusal:
         verdict = Verdict(ConditionStatus.FALSE, Reason.INVALID, str(refusal))
         return verdict, _so_far(model, seen, choice)
-    return ACCEPTED, Current(main, pair, sensor, held)
+    return ACCEPTED, Current(main, pair, sensor, held, rejected)
+
+
+def _rejected(key: str, seen: Observed) -> RevisionVerdict | None:
+    revision = seen.revisions.get(key)
+    verdict = revision.verdict if revision is not None else None
+    return verdict if verdict is not None and verdict.standing is Standing.BAD else None
 
 
 def _variant(
     model: SpeculativeModel, pair: Pair, seen: Observed, choice: VariantChoice | None
 ) -> tuple[Variant, bool]:
-    """The variant to run, and whether it is only what runs until the tuner has spoken."""
+    """The variant to run, and whether it is only what runs until the tuner has spoken. Without
+    speculation none runs that was found bad."""
+    if pair.autoregressive is not None and _rejected(pair.autoregressive, seen) is not None:
+        return Variant.SPECULATIVE, False
     if choice is not None:
         speaks = choice.key == pair.speculative
         return (choice.variant if speaks else Variant.SPECULATIVE), False
@@ -125,6 +152,11 @@ def _asked_for(
     if key not in seen.revisions:
         new = controller_revision(plan(model, settings, variant))
         return Wanted(recorded(new), new)
+    return _as_recorded(key, seen)
+
+
+def _as_recorded(key: str, seen: Observed) -> Wanted:
+    """With its record to be made again where somebody deleted that."""
     manifest = seen.revisions[key].manifest
     metadata = manifest["metadata"]
     record = Reference("ControllerRevision", metadata["namespace"], metadata["name"])
@@ -137,25 +169,31 @@ def _so_far(
 ) -> Current | None:
     """What runs while the spec of now is refused."""
     known = [*seen.by_age(), *_current_so_far(model, seen)]
-    if not known:
-        return None
-    pair = pair_of(known[-1], seen)
+    not_bad = [key for key in known if _rejected(key, seen) is None]
+    return _recorded((not_bad or known)[-1], seen, choice) if known else None
+
+
+def _recorded(newest: str, seen: Observed, choice: VariantChoice | None) -> Current:
+    """A recorded revision, or the other variant of it if the tuner wants that."""
+    pair = pair_of(newest, seen)
     held = choice is None and pair.autoregressive in seen.deployments
-    key, beside = known[-1], False
+    key, beside = newest, False
     if choice is not None and choice.key == pair.speculative:
-        key = pair.key(choice.variant) or key
-        beside = choice.sensor and choice.variant is Variant.AUTOREGRESSIVE
-    main, sensor = (seen.revisions.get(each) for each in (key, pair.speculative))
+        wanted = pair.key(choice.variant)
+        if wanted is not None and _rejected(wanted, seen) is None:
+            key = wanted
+            beside = choice.sensor and choice.variant is Variant.AUTOREGRESSIVE
+    sensor = pair.speculative if beside and pair.speculative in seen.revisions else None
     return Current(
-        main=Wanted((main or seen.revisions[known[-1]]).recorded),
+        main=_as_recorded(key if key in seen.revisions else newest, seen),
         pair=pair,
-        sensor=Wanted(sensor.recorded) if beside and sensor is not None else None,
+        sensor=_as_recorded(sensor, seen) if sensor is not None else None,
         held=held,
     )
 
 
 def _current_so_far(model: SpeculativeModel, seen: Observed) -> Iterator[str]:
-    """In a rollback it is not the newest one."""
+    """It is not the newest one where the spec has gone back to an older revision."""
     key = _told(model)
     if key is not None and key in seen.revisions:
         yield key

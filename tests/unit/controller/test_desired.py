@@ -9,6 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.resources.controller_revision import recorded
 from tests.unit.controller.world import World, upgraded
 
@@ -54,7 +55,7 @@ def test_a_settled_model_asks_for_what_stands(world: World) -> None:
     desired = world.desired()
 
     assert desired.new == ()
-    assert (desired.labels, desired.leftovers, desired.proven) == ((), (), None)
+    assert (desired.labels, desired.leftovers, desired.found) == ((), (), ())
     assert world.settle().pods == desired.pods
 
 
@@ -85,7 +86,7 @@ def test_a_second_revision_is_on_trial_and_its_pods_off_the_service(world: World
     _let_it_start(world)
 
     (new,) = desired.new
-    assert new["metadata"]["annotations"] == {ANNOTATION_VERDICT: "trial"}
+    assert new["metadata"]["annotations"][ANNOTATION_VERDICT] == "trial"
     (pod,) = world.seen().pods_of(_key(world))
     assert pod.serving_label == "false"
 
@@ -97,7 +98,7 @@ def test_a_pod_on_trial_that_is_only_ready_proves_nothing(world: World) -> None:
     world.make_ready()
     _let_it_start(world)
 
-    assert world.desired().proven is None
+    assert not world.desired().found
     assert not [pod for pod in world.seen().pods_of(_key(world)) if pod.routed]
 
 
@@ -108,7 +109,8 @@ def test_the_first_pod_that_passes_proves_its_revision(world: World) -> None:
     world.make_ready()
     (pod,) = world.seen().pods_of(_key(world))
 
-    assert world.act(answering={pod.incarnation}).proven == _key(world)
+    ((key, verdict),) = world.act(answering={pod.incarnation}).found
+    assert (key, verdict.standing) == (_key(world), Standing.GOOD)
     world.act()
     assert world.seen().pods_of(_key(world))[0].routed
 

@@ -13,6 +13,7 @@ from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
 from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.observed import Observed, observe
+from speculative_operator.controller.revision_verdict import RevisionVerdict
 from speculative_operator.plan.settings import Settings
 from speculative_operator.tuning.variant import VariantChoice
 from tests.unit.plan.builders import a_model
@@ -26,6 +27,7 @@ class World:
     def __init__(self, **spec: Any) -> None:
         self.cache = Cache()
         self.settings = SETTINGS
+        self.now = 0.0
         self.last_good: str | None = None
         self.choice: VariantChoice | None = None
         self._versions = itertools.count(1)
@@ -41,7 +43,7 @@ class World:
 
     def desired(self, answering: Collection[str] = ()) -> Desired:
         """What a pass would aim at now."""
-        told = Told(self.last_good, self.choice, answering)
+        told = Told(self.now, self.last_good, self.choice, answering)
         return desire(self.model, self.seen(), self.settings, told)
 
     def seen(self) -> Observed:
@@ -58,11 +60,8 @@ class World:
             self.cache.drop(copy.reference, copy.uid)
         for pod, serving in desired.labels:
             self._change_pod(pod.name, labels={"speculation.dev/serving": serving})
-        if desired.proven is not None:
-            record = dict(self.seen().revisions[desired.proven].manifest)
-            annotations = {"speculation.dev/verdict": "good"}
-            metadata = {**record["metadata"], "annotations": annotations}
-            self.cache.put(self._stored({**record, "metadata": metadata}))
+        for key, verdict in desired.found:
+            self.judge(key, verdict)
         self._grow_pods()
         return desired
 
@@ -92,6 +91,12 @@ class World:
         copy = self.cache.get(reference)
         assert copy is not None
         self.cache.remove(reference, copy.uid)
+
+    def judge(self, key: str, verdict: RevisionVerdict) -> None:
+        """Something is found out about a revision."""
+        record = dict(self.seen().revisions[key].manifest)
+        metadata = {**record["metadata"], "annotations": dict(verdict.annotations())}
+        self.cache.put(self._stored({**record, "metadata": metadata}))
 
     def _versions_now(self) -> dict[Reference, int]:
         return {c.reference: c.content for c in self.cache.children(self.model.metadata.uid)}
