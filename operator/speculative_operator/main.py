@@ -48,6 +48,7 @@ from speculative_operator.controller.options import Options, read_options
 from speculative_operator.controller.reconcile import Reconciler, Tools
 from speculative_operator.controller.resync import resync
 from speculative_operator.controller.server import Server
+from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import Ports
 from speculative_operator.engine.client import Engines
@@ -92,6 +93,7 @@ class Operator:
             children=children,
             settings=options.settings,
             names=NamesCheck(engines.served_names, sleep=asyncio.sleep),
+            trials=TrialChecks(engines, clock=time.time, sleep=asyncio.sleep),
             fleet=fleet,
             events=self.events,
             again=self.queue.add,

@@ -96,6 +96,14 @@ class Reason(Explained):
     ROLLING_OUT = "RollingOut", "Pods of an older revision are being replaced, one at a time."
     SCALING = "Scaling", "The number of replicas is being changed."
     SETTLED = "Settled", "What runs is what is wanted."
+    ON_TRIAL = (
+        "OnTrial",
+        "A new revision proves itself on one pod before the others follow.",
+    )
+    NEVER_READY = "NeverReady", "A new revision's engine did not get ready in time."
+    DOES_NOT_ANSWER = "DoesNotAnswer", "A new revision does not answer what the running one does."
+    OUTPUT_DIFFERS = "OutputDiffers", "A new revision gives another output for the same prompts."
+    TOO_SLOW = "TooSlow", "A new revision loses more goodput than rollout.trial allows."
     REJECTED = "Rejected", "What the spec asks for was tried and rejected; the message says why."
 
     # SpeculationHealthy
@@ -159,6 +167,12 @@ class Reason(Explained):
     NOT_TUNABLE = "NotTunable", "The engines cannot change the length live; the message says why."
     NOTHING_TO_TUNE = "NothingToTune", "The method is none: there is no proposal length."
 
+    # The verdict on a revision that was promoted
+    SPEED_NOT_MEASURED = (
+        "SpeedNotMeasured",
+        "A revision was promoted without its speed known for sure; its message says why.",
+    )
+
     # Reconciling and Stalled take the reason of the condition that they repeat.
 
 
@@ -184,7 +198,15 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
     ConditionType.PROGRESSING: (
         Reason.ROLLING_OUT,
         Reason.SCALING,
+        Reason.ON_TRIAL,
         Reason.SETTLED,
+        Reason.NEVER_READY,
+        Reason.DOES_NOT_ANSWER,
+        Reason.OUTPUT_DIFFERS,
+        Reason.TOO_SLOW,
+        Reason.IMAGE_UNAVAILABLE,
+        Reason.CONTAINER_FAILED,
+        Reason.NAME_NOT_SERVED,
         Reason.REJECTED,
         Reason.NOT_ACCEPTED,
     ),

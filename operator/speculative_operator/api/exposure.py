@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from speculative_operator.api.base import ApiModel, LabelKey
+from speculative_operator.api.trial import TrialSpec
 
 
 class ServiceType(StrEnum):
@@ -49,3 +50,4 @@ class RolloutSpec(ApiModel):
         description="InPlace frees a pod's GPUs before its replacement starts; Surge starts one "
         "more pod first and needs its GPUs free.",
     )
+    trial: TrialSpec = Field(default=TrialSpec(), description="How a new revision proves itself.")

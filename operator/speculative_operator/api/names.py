@@ -37,6 +37,8 @@ ANNOTATION_VERDICT: Final = "speculation.dev/verdict"
 """On a ControllerRevision: `trial`, `good` or `bad: <Reason>`."""
 ANNOTATION_VERDICT_TIME: Final = "speculation.dev/verdict-time"
 ANNOTATION_VERDICT_MESSAGE: Final = "speculation.dev/verdict-message"
+ANNOTATION_REFERENCE: Final = "speculation.dev/reference-output"
+"""On the ControllerRevision of a revision on trial: what the running one answered before."""
 
 # Ports of an engine's pod, by name.
 PORT_HTTP: Final = "http"

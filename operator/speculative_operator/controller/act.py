@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from speculative_operator.api.names import LABEL_SERVING
+from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_SERVING
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.desired import Desired
@@ -38,12 +38,23 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
         identity = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}}
         await children.patch("Pod", identity, {"metadata": {"labels": {LABEL_SERVING: serving}}})
     for key, verdict in desired.found:
-        change = {"metadata": {"annotations": verdict.annotations()}}
-        await children.patch("ControllerRevision", seen.revisions[key].manifest, change)
+        change = {**verdict.annotations(), ANNOTATION_REFERENCE: None}
+        await _annotate(seen, key, change, children)
+    if desired.reference is not None:
+        key, reference = desired.reference
+        await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
     for copy in desired.leftovers:
         await children.remove(copy)
-    more = bool(desired.labels or desired.found or desired.leftovers)
+    more = bool(desired.labels or desired.found or desired.reference or desired.leftovers)
     return Acted(changed or more)
+
+
+async def _annotate(
+    seen: Observed, key: str, annotations: Mapping[str, str | None], children: Children
+) -> None:
+    """The record of a revision; None takes an annotation away."""
+    change = {"metadata": {"annotations": dict(annotations)}}
+    await children.patch("ControllerRevision", seen.revisions[key].manifest, change)
 
 
 async def keep(manifests: Iterable[Manifest], children: Children) -> Acted:

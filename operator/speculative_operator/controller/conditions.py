@@ -59,6 +59,9 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     *older, current = desired.states
+    if desired.probation is not None:
+        message = f"Revision {current.key} is on trial. {desired.probation.ruling.message}"
+        return Verdict(ConditionStatus.TRUE, Reason.ON_TRIAL, message)
     if any(state.holding > state.wanted for state in older):
         return Verdict(
             ConditionStatus.TRUE,

@@ -13,11 +13,19 @@ from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.policy import policy_of, start_text
-from speculative_operator.controller.probation import found, recordable, serving_labels
+from speculative_operator.controller.policy import (
+    policy_of,
+    start_text,
+    trial_arms,
+    trial_text,
+)
+from speculative_operator.controller.probation import Known, Probation
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.trial_checks import Findings
+from speculative_operator.controller.trial_marks import beside, recordable, serving_labels
 from speculative_operator.controller.variants import Current, Pair, current, pair_of
+from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.names import Owner, model_names, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, limits, next_scale, targets
 from speculative_operator.plan.settings import Settings
@@ -41,12 +49,14 @@ class Told:
     last_good   the key that status calls so
     choice      the variant that the tuner wants; None before its first word
     answering   the incarnations of pods whose engines list the served names
+    findings    what was found out about the revision on trial
     """
 
     now: float
     last_good: str | None = None
     choice: VariantChoice | None = None
     answering: Collection[str] = ()
+    findings: Findings | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,8 @@ class Desired:
     leftovers    ours, needed no longer
     labels       pods whose `serving` label should have the other value
     found        what was found out about revisions in this pass, by key
+    probation    the trial of the current revision, while it is on trial
+    reference    what the running revision answered, to be recorded with the one on trial
     rejected     why the revision that the spec asks for should not run
     states       the revisions as the rollout counts them, the current one last
     """
@@ -76,6 +88,8 @@ class Desired:
     leftovers: tuple[Copy, ...] = ()
     labels: tuple[tuple[Pod, str], ...] = ()
     found: tuple[tuple[str, RevisionVerdict], ...] = ()
+    probation: Probation | None = None
+    reference: tuple[str, ReferenceOutput] | None = None
     rejected: RevisionVerdict | None = None
     states: tuple[RevisionState, ...] = ()
 
@@ -85,10 +99,12 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
     accepted, wanted = current(model, seen, settings, told.choice, told.last_good)
     if wanted is None:
         return Desired(accepted)
-    aim = _Aim(model, seen, wanted, told.last_good)
-    good = [state.key for state in aim.states if seen.is_good(state.key, told.last_good)]
-    serving = aim.serving()
+    aim = _Aim(model, seen, wanted, told)
+    probation, good, serving = aim.probation, aim.good, aim.serving()
     now = rfc3339(told.now)
+    verdict = probation.verdict(now) if probation is not None else None
+    reference = probation.reference if probation is not None else None
+    key = wanted.main.revision.key
     return Desired(
         accepted=accepted,
         current=wanted.main.revision,
@@ -98,8 +114,10 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         before_pods=tuple(aim.before_pods()),
         pods=tuple(aim.pods()),
         leftovers=tuple(aim.leftovers(keep=good[-1:])),
-        labels=tuple(serving_labels(seen, wanted.main.revision.key)),
-        found=tuple(found(seen, told.answering, now)),
+        labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),
+        found=((key, verdict),) if verdict is not None else (),
+        probation=probation,
+        reference=(key, reference) if reference is not None else None,
         rejected=wanted.rejected,
         states=aim.states,
     )
@@ -113,7 +131,7 @@ class _Aim:
         model: SpeculativeModel,
         seen: Observed,
         wanted: Current,
-        last_good: str | None,
+        told: Told,
     ) -> None:
         self.model = model
         self.owner = Owner.of(model)
@@ -127,16 +145,39 @@ class _Aim:
             **({sensor.key: sensor} if sensor is not None else {}),
             current.key: current,
         }
-        replicas = targets(
-            self.revisions,
-            current.key,
-            model.spec.replicas,
-            sensor.key if sensor is not None else None,
-        )
+        self.good = [key for key in self.revisions if seen.is_good(key, told.last_good)]
+        asked_for = {key: d.replicas for key, d in seen.deployments.items() if key in self.good}
+        self.beside = beside(asked_for, self.good)
+        self.probation = self._on_trial(told)
+        replicas = self._targets(sensor.key if sensor is not None else None)
         self.states = tuple(
-            seen.state(key, replicas[key], served=seen.is_good(key, last_good))
-            for key in self.revisions
+            seen.state(key, replicas[key], served=key in self.good) for key in self.revisions
         )
+
+    def _on_trial(self, told: Told) -> Probation | None:
+        """The trial of the current revision, if it is on trial."""
+        current = self.wanted.main.revision
+        if self.seen.standing(current.key) is not Standing.TRIAL:
+            return None
+        return Probation(
+            seen=self.seen,
+            spec=self.model.spec.rollout.trial,
+            known=Known(told.now, told.answering, told.findings),
+            key=current.key,
+            running=self.beside or next(reversed(self.good), None),
+            arms=trial_arms(policy_of(self.model.spec, current.facts)),
+        )
+
+    def _targets(self, sensor: str | None) -> Mapping[str, int]:
+        """Replicas by revision. A revision on trial has one, beside the running one where that is
+        possible: with one replica only while surging."""
+        current, total = self.wanted.main.revision.key, self.model.spec.replicas
+        if self.probation is not None and self.beside is not None:
+            if total > 1:
+                return targets(self.revisions, self.beside, total, current)
+            if total == 1 and limits(self.model.spec.rollout.strategy).surge:
+                return {**dict.fromkeys(self.revisions, 0), self.beside: 1, current: 1}
+        return targets(self.revisions, current, total, sensor)
 
     def before_pods(self) -> Iterator[Manifest]:
         """The Service is among them so that a taken name is found before a GPU is."""
@@ -148,9 +189,10 @@ class _Aim:
         for state in self.states:
             facts = self.revisions[state.key].facts
             if facts.schedule and not self._over(state):
-                text = self.seen.schedules.get(state.key) or start_text(
-                    policy_of(self.model.spec, facts)
-                )
+                policy = policy_of(self.model.spec, facts)
+                on_trial = self.seen.standing(state.key) is Standing.TRIAL
+                start = trial_text(policy) if on_trial else start_text(policy)
+                text = self.seen.schedules.get(state.key) or start
                 config_map = schedule_configmap(self.owner, state.key, text)
                 stands = _reference("ConfigMap", config_map) in self.seen.copies
                 yield _metadata_only(config_map) if stands else config_map
@@ -171,17 +213,25 @@ class _Aim:
         """None until a new Deployment stands beside the others: it is made with 0 replicas first.
 
         Only the API server can tell whether it takes the pod template, and where it does not, no
-        pod must have gone for it. None, too, while it is not known what is wanted.
+        pod must have gone for it. None, too, while it is not known what is wanted, or what the
+        running revision answers.
         """
         wanted = {state.key for state in self.states if state.wanted or self._is_last(state)}
         standing = self.seen.deployments.keys()
         if self.wanted.held or (standing and not wanted <= standing):
             return None
+        if self.probation is not None and self.probation.waits_for_reference:
+            return None
         return next_scale(self.states, limits(self.model.spec.rollout.strategy))
 
     def serving(self) -> RecordedRevision:
-        """The newest of those that have most pods on the Service."""
-        return self.revisions[max(reversed(self.states), key=lambda state: state.ready).key]
+        """The newest of those that have most pods on the Service. One on trial only where no other
+        has any."""
+
+        def says_most(state: RevisionState) -> tuple[bool, int]:
+            return state.key in self.good and state.ready > 0, state.ready
+
+        return self.revisions[max(reversed(self.states), key=says_most).key]
 
     def leftovers(self, keep: Collection[str]) -> Iterator[Copy]:
         """What revisions that are over leave behind. The records in `keep` may be wanted again, and

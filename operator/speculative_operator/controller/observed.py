@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from speculative_operator.api.names import LABEL_REVISION
+from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_REVISION
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.pods import Pod, pod_of
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.plan.rollout import RevisionState
 from speculative_operator.resources.controller_revision import RecordedRevision, recorded
@@ -26,6 +27,8 @@ class SeenRevision:
     verdict: RevisionVerdict | None
     """None before anything was found out about it, or where that is unknown."""
     manifest: Manifest
+    reference: ReferenceOutput | None = None
+    """On trial: what the running revision answered before."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,13 @@ class Observed:
         """Keys of the recorded revisions, oldest first."""
         return sorted(self.revisions, key=lambda key: (self.revisions[key].number, key))
 
+    def verdict(self, key: str) -> RevisionVerdict | None:
+        """What was found out about a revision."""
+        return self.revisions[key].verdict if key in self.revisions else None
+
     def standing(self, key: str) -> Standing | None:
         """How a revision stands; None before anything was found out about it."""
-        verdict = self.revisions[key].verdict if key in self.revisions else None
+        verdict = self.verdict(key)
         return verdict.standing if verdict is not None else None
 
     def is_good(self, key: str, last_good: str | None) -> bool:
@@ -131,12 +138,14 @@ def _key(manifest: Manifest) -> str:
 def _revision(manifest: Manifest) -> SeenRevision:
     metadata = manifest["metadata"]
     labels = {**metadata.get("labels", {}), LABEL_REVISION: _key(manifest)}
+    annotations = metadata.get("annotations", {})
     labelled = {**manifest, "metadata": {**metadata, "labels": labels}}
     return SeenRevision(
         recorded=recorded(labelled),
         number=manifest["revision"],
-        verdict=RevisionVerdict.read(metadata.get("annotations", {})),
+        verdict=RevisionVerdict.read(annotations),
         manifest=manifest,
+        reference=ReferenceOutput.read(annotations.get(ANNOTATION_REFERENCE)),
     )
 
 

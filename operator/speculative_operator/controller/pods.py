@@ -55,6 +55,11 @@ class Pod:
     startup: float | None
     """Seconds from its node to Ready, if it was never restarted; None while it is not ready."""
     trouble: Trouble | None
+    restarts: int = 0
+    scheduled: float | None = None
+    """Unix time at which it got its node; None while it has none."""
+    ready_since: float | None = None
+    """Unix time at which it became ready; None while it is not."""
 
     @property
     def alive(self) -> bool:
@@ -88,7 +93,19 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         schedule_mark=metadata["annotations"].get(ANNOTATION_SCHEDULE),
         startup=_startup(status) if first else None,
         trouble=None if ready else _trouble(status),
+        restarts=restarts,
+        scheduled=_since(status, "PodScheduled"),
+        ready_since=_since(status, "Ready"),
     )
+
+
+def _since(status: Mapping[str, Any], kind: str) -> float | None:
+    """Since when a condition is True."""
+    condition = _condition(status, kind)
+    time = condition.get("lastTransitionTime")
+    if condition.get("status") != "True" or time is None:
+        return None
+    return datetime.fromisoformat(str(time)).timestamp()
 
 
 def _startup(status: Mapping[str, Any]) -> float | None:

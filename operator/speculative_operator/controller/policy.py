@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from speculative_operator.api.exposure import RolloutStrategy
 from speculative_operator.api.resource import SpeculativeModelSpec
-from speculative_operator.api.tuning import FallbackLevel
+from speculative_operator.api.tuning import FallbackLevel, TuningMode
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.schedule import fixed_table
 from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.policy import Policy, RestartLimits, WindowLimits
 from speculative_operator.tuning.prior import prior_of
-from speculative_operator.tuning.schedule import ScheduleFile
+from speculative_operator.tuning.schedule import ScheduleFile, Trial
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.trials import LONGEST_BLOCK
+
+TRIAL_ROUNDS = 100_000
+"""Of a revision on trial: more than it is ever on trial for."""
 
 
 def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
@@ -54,6 +58,32 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
 def first_decision(policy: Policy) -> Decision:
     """What the tuner says of a revision of which nothing is known yet."""
     return decide(None, State(), policy, Occasion(0.0))
+
+
+def trial_text(policy: Policy) -> str:
+    """The schedule file of a revision on trial: all its lengths in turn, since it is held against
+    the running one at its best."""
+    first = first_decision(policy)
+    played = {k for _, _, k in first.table}
+    others = tuple(k for k in trial_arms(policy) if k not in played)
+    if not others:
+        return ScheduleFile(first.table, look=first.state.looks).to_json()
+    trial = Trial(
+        batch=(1, policy.max_num_seqs),
+        arms=others,
+        share=policy.trial_share,
+        block=LONGEST_BLOCK,
+        rounds=TRIAL_ROUNDS,
+    )
+    return ScheduleFile(first.table, (trial,), look=first.state.looks).to_json()
+
+
+def trial_arms(policy: Policy) -> tuple[int, ...]:
+    """The lengths that tuning may choose, where it may try them; else those that are played."""
+    tried = policy.mode is TuningMode.AUTO and policy.live and policy.trial_share > 0
+    if tried:
+        return policy.arms
+    return tuple(sorted({k for _, _, k in first_decision(policy).table}))
 
 
 def start_text(policy: Policy) -> str:

@@ -1,54 +1,201 @@
-"""Revisions on trial: where another one serves, a new one has to prove itself before requests reach
-its pods. Pure.
+"""Revisions on trial: where another one serves, a new one has to prove itself on one pod. Pure.
+
+Everything is read off what stands, so a new operator goes on where the last one was: it asks the
+engine on trial again, and begins a new comparison of speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
-from speculative_operator.api.names import LABEL_REVISION
-from speculative_operator.cluster.manifests import Manifest
+from speculative_operator.api.trial import TrialMode, TrialSpec
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.trial_checks import Case, Findings, Served
+from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.plan.continuations import ReferenceOutput, agreement
+from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.sameness import output_incomparable, speed_incomparable
+from speculative_operator.plan.trial import (
+    Cause,
+    NotCompared,
+    Output,
+    Promote,
+    Reject,
+    Ruling,
+    Silent,
+    Speed,
+    TrialPod,
+    Wait,
+    rule,
+)
+from speculative_operator.resources.deployment import DEADLINE_SPARE_SECONDS
+
+NOTHING_TO_COMPARE = "No other revision runs, so there is nothing to compare it with."
 
 
-def recordable(new: Manifest, good: Collection[str], now: str) -> Manifest:
-    """On trial where another revision is good and this one is not known to be."""
-    key = new["metadata"]["labels"][LABEL_REVISION]
-    return _on_trial(new, now) if good and key not in good else new
+@dataclass(frozen=True)
+class Known:
+    """What is known besides the cluster's objects: Unix time, the incarnations of pods that list
+    the served names, and what the checks have found."""
+
+    now: float
+    answering: Collection[str]
+    findings: Findings | None
 
 
-def _on_trial(new: Manifest, now: str) -> Manifest:
-    """What was found out before stands: the record is only made again."""
-    metadata = new["metadata"]
-    trial = RevisionVerdict(Standing.TRIAL, now).annotations()
-    annotations = {**trial, **metadata.get("annotations", {})}
-    return {**new, "metadata": {**metadata, "annotations": annotations}}
+@dataclass(frozen=True)
+class Probation:
+    """The trial of the revision `key`, beside or instead of the revision `running`."""
+
+    seen: Observed
+    spec: TrialSpec
+    known: Known
+    key: str
+    running: str | None
+    arms: tuple[int, ...]
+
+    @property
+    def ruling(self) -> Ruling:
+        """What follows now."""
+        facts = self._facts(self.key)
+        patience = facts.startup_seconds + DEADLINE_SPARE_SECONDS
+        return rule(self._trial_pod(), self.spec, patience, self._output(), self._speed())
+
+    def verdict(self, at: str) -> RevisionVerdict | None:
+        """What was found out, once something was."""
+        match self.ruling:
+            case Promote(message, reason):
+                return RevisionVerdict(Standing.GOOD, at, reason, message)
+            case Reject(reason, message):
+                return RevisionVerdict(Standing.BAD, at, reason, message)
+        return None
+
+    @property
+    def reference(self) -> ReferenceOutput | None:
+        """The running revision's answers that are not recorded yet."""
+        recorded = self.seen.revisions[self.key].reference
+        return self._findings.reference if recorded is None else None
+
+    @property
+    def waits_for_reference(self) -> bool:
+        """Whether the running revision must stay as it is, since it is still to be asked."""
+        return self.case.reference and self._findings.reference is None
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests may reach its pod."""
+        ruling = self.ruling
+        return isinstance(ruling, Wait) and ruling.serve
+
+    @property
+    def again_in(self) -> float | None:
+        """After how many seconds time alone decides."""
+        ruling = self.ruling
+        return ruling.again_in if isinstance(ruling, Wait) else None
+
+    @property
+    def case(self) -> Case:
+        """What is to be found out now."""
+        pod, running = self._pod, self._served(self.running)
+        answers = pod is not None and pod.incarnation in self.known.answering
+        compares = self.spec.mode is TrialMode.AUTO and self._output_incomparable is None
+        recorded = self.seen.revisions[self.key].reference
+        on_service = answers and pod is not None and pod.routed
+        return Case(
+            key=self.key,
+            running=running,
+            reference=compares and recorded is None and bool(running.replicas),
+            new=_served((pod,) if pod is not None else (), self._facts(self.key)),
+            incarnation=pod.incarnation if answers and pod is not None else None,
+            ask=compares and self._reference is not None and not self._reference.missing,
+            arms=self.arms if on_service and self._speed_incomparable is None else (),
+        )
+
+    @property
+    def _findings(self) -> Findings:
+        """Of the revision and the start of its engine that are on trial now."""
+        found = self.known.findings
+        if found is None or found.key != self.key:
+            return Findings(self.key)
+        return found
+
+    @property
+    def _pod(self) -> Pod | None:
+        alive = (pod for pod in self.seen.pods_of(self.key) if pod.alive)
+        return max(alive, key=lambda pod: (pod.ready, pod.scheduled is not None), default=None)
+
+    def _trial_pod(self) -> TrialPod | None:
+        pod = self._pod
+        if pod is None:
+            return None
+        since = pod.ready_since if pod.routed else None
+        return TrialPod(
+            restarts=pod.restarts,
+            starting=None if pod.scheduled is None else self.known.now - pod.scheduled,
+            cause=_cause(pod),
+            answers=pod.incarnation in self.known.answering,
+            serving=None if since is None else self.known.now - since,
+        )
+
+    def _facts(self, key: str) -> RevisionFacts:
+        return self.seen.revisions[key].recorded.facts
+
+    def _served(self, key: str | None) -> Served:
+        """The pods of a revision that answer requests."""
+        if key is None:
+            return Served((), "")
+        routed = (pod for pod in self.seen.pods_of(key) if pod.routed)
+        return _served(routed, self._facts(key))
+
+    @property
+    def _reference(self) -> ReferenceOutput | None:
+        return self.seen.revisions[self.key].reference or self._findings.reference
+
+    @property
+    def _output_incomparable(self) -> str | None:
+        if self.running is None:
+            return NOTHING_TO_COMPARE
+        return output_incomparable(self._facts(self.running), self._facts(self.key))
+
+    @property
+    def _speed_incomparable(self) -> str | None:
+        if self.running is None:
+            return NOTHING_TO_COMPARE
+        why = speed_incomparable(self._facts(self.running), self._facts(self.key))
+        beside = any(pod.alive for pod in self.seen.pods_of(self.running))
+        if why is None and not beside:
+            return "Speed is not compared: no pod of the last revision is left beside it."
+        return why
+
+    def _output(self) -> Output | None:
+        if self._output_incomparable is not None:
+            return NotCompared(self._output_incomparable)
+        reference, answers = self._reference, self._findings.answers
+        if reference is None:
+            asked = self._served(self.running).replicas
+            return None if asked else NotCompared("Output is not compared: nothing else serves.")
+        if reference.missing:
+            return NotCompared(reference.missing)
+        if answers is None or self._findings.incarnation != self.case.incarnation:
+            return None
+        if isinstance(answers, Silent | NotCompared):
+            return answers
+        return agreement(reference, answers, self.spec.tolerance)
+
+    def _speed(self) -> Speed | None:
+        if self._speed_incomparable is not None:
+            return NotCompared(self._speed_incomparable)
+        same = self._findings.incarnation == self.case.incarnation
+        return self._findings.speed if same else None
 
 
-def serving_labels(seen: Observed, current: str) -> Iterator[tuple[Pod, str]]:
-    """Pods on trial leave the Service before they are ready, and so do those of a bad revision that
-    is not the `current` one; all others belong to it."""
-    for pod in seen.pods:
-        standing = seen.standing(pod.revision)
-        bad = standing is Standing.BAD and pod.revision != current
-        off = bad or standing is Standing.TRIAL
-        wanted = "false" if off else "true"
-        if pod.alive and pod.serving_label != wanted and not (off and pod.ready):
-            yield pod, wanted
+def _cause(pod: Pod) -> Cause | None:
+    return Cause(pod.trouble.reason, pod.trouble.message) if pod.trouble is not None else None
 
 
-def found(
-    seen: Observed, answering: Collection[str], now: str
-) -> Iterator[tuple[str, RevisionVerdict]]:
-    """Verdicts on the revisions on trial: good is one of which a pod is ready and lists the served
-    names."""
-    passed = {
-        pod.revision
-        for pod in seen.pods
-        if pod.alive and pod.ready and pod.incarnation in answering
-    }
-    for key in sorted(passed):
-        if seen.standing(key) is Standing.TRIAL:
-            yield key, RevisionVerdict(Standing.GOOD, now)
+def _served(pods: Iterable[Pod], facts: RevisionFacts) -> Served:
+    replicas = tuple(Replica(pod.uid, pod.name, pod.address, pod.ready) for pod in pods)
+    return Served(replicas, facts.served_names[0])

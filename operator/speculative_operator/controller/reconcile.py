@@ -31,12 +31,13 @@ from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
 from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
-from speculative_operator.controller.transitions import notices, refuses
+from speculative_operator.controller.transitions import notices, promotions, refuses
+from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
 from speculative_operator.plan.schedule import needs_schedule
 from speculative_operator.plan.settings import Settings
-from speculative_operator.tuning.verdict import Verdict
+from speculative_operator.tuning.verdict import Notice, Verdict
 
 SETTLING_SECONDS = 1.5
 """From the first difference of a status to its write: what changes together is written together.
@@ -55,6 +56,7 @@ class Tools:
     children: Children
     settings: Settings
     names: NamesCheck
+    trials: TrialChecks
     fleet: ModelFleet
     events: EventRecorder
     again: Callable[[Reference], None]
@@ -96,6 +98,7 @@ class Reconciler:
             last_good=before.revisions.last_good if before is not None else None,
             choice=view.choice if view is not None else None,
             answering={name for name, answer in answers.items() if answer.problem is None},
+            findings=self._tools.trials.findings(reference),
         )
         desired = desire(model, seen, self._tools.settings, told)
         acted = await act(desired, seen, self._tools.children)
@@ -103,15 +106,20 @@ class Reconciler:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
             scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)
             acted = replace(acted, changed=acted.changed or scaled.changed)
+        else:
+            self._tell(reference, model.metadata.uid, promotions(desired.found))
         if acted.changed:
             seen = self._observe(model)
         self._tools.fleet.put(reference, tuned_model(model, seen, desired))
+        self._check_trial(reference, desired)
         found = Findings(before, answers, view, self._now())
         wait = await self._write(reference, stored, before, status(model, seen, desired, found))
         if isinstance(acted.refusal, NotOurs | NotAllowed):
             return outcome_of(acted.refusal, reference)
-        more = acted.changed and before is not None
-        return Done(again_in=NEXT_STEP_SECONDS if more else wait)
+        if acted.changed and before is not None:
+            return Done(again_in=NEXT_STEP_SECONDS)
+        probation = desired.probation
+        return Done(again_in=_sooner(wait, probation.again_in if probation is not None else None))
 
     def _stored(self, reference: Reference) -> Manifest | None:
         """The resource; None once it is gone or going, after forgetting all about it."""
@@ -121,6 +129,7 @@ class Reconciler:
             return stored
         self._tools.fleet.put(reference, None)
         self._tools.names.forget(reference)
+        self._tools.trials.forget(reference)
         self._measured_at.pop(reference, None)
         self._write_at.pop(reference, None)
         return None
@@ -137,6 +146,14 @@ class Reconciler:
         }
         return self._tools.names.look_at(
             reference, seen.pods, names, lambda: self._tools.again(reference)
+        )
+
+    def _check_trial(self, reference: Reference, desired: Desired) -> None:
+        probation = desired.probation
+        self._tools.trials.look_at(
+            reference,
+            probation.case if probation is not None and not desired.found else None,
+            lambda: self._tools.again(reference),
         )
 
     async def _write(
@@ -160,15 +177,21 @@ class Reconciler:
         await self._tools.children.patch_status(reference, wire)
         self._measured_at[reference] = now
         del self._write_at[reference]
-        uid = stored["metadata"]["uid"]
-        for notice in notices(before, after):
+        self._tell(reference, stored["metadata"]["uid"], notices(before, after))
+        return None
+
+    def _tell(self, reference: Reference, uid: str, told: Iterable[Notice]) -> None:
+        for notice in told:
             self._tools.events.tell(
                 Event(reference, uid, notice.reason, notice.message, notice.warning)
             )
-        return None
 
     def _now(self) -> str:
         return rfc3339(self._tools.clock())
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return min((each for each in (one, other) if each is not None), default=None)
 
 
 def _verdict_on(refusal: Refusal) -> Verdict:

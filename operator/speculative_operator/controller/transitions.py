@@ -1,8 +1,8 @@
-"""Events that tell of the difference between two statuses. Pure."""
+"""Events that tell of the difference between two statuses, or of a trial that was passed. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from speculative_operator.api.conditions import (
     ConditionStatus,
@@ -11,6 +11,7 @@ from speculative_operator.api.conditions import (
     Reason,
 )
 from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.tuning.verdict import Notice
 
 
@@ -20,6 +21,14 @@ def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
     if now is None or now.status is not ConditionStatus.FALSE:
         return False
     return before is None or _message(before, ConditionType.ACCEPTED) != now.message
+
+
+def promotions(found: Iterable[tuple[str, RevisionVerdict]]) -> Iterator[Notice]:
+    """Of the revisions on which a verdict was found in this pass. A rejection shows in status."""
+    for key, verdict in found:
+        if verdict.standing is Standing.GOOD:
+            message = f"Revision {key} has passed its trial. {verdict.message}"
+            yield Notice(EventReason.PROMOTED, message)
 
 
 def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
@@ -37,8 +46,6 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
         if before is None or _message(before, ConditionType.STALLED) != stalled.message:
             yield Notice(EventReason.ROLLED_BACK, stalled.message, warning=True)
         return
-    if before is not None and before.revisions.trial == current != after.revisions.trial:
-        yield Notice(EventReason.PROMOTED, f"Revision {current} has passed its trial.")
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
     last_good = before.revisions.last_good if before is not None else None

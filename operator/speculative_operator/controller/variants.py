@@ -118,8 +118,7 @@ def current(
 
 
 def _rejected(key: str, seen: Observed) -> RevisionVerdict | None:
-    revision = seen.revisions.get(key)
-    verdict = revision.verdict if revision is not None else None
+    verdict = seen.verdict(key)
     return verdict if verdict is not None and verdict.standing is Standing.BAD else None
 
 

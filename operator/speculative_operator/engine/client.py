@@ -11,14 +11,19 @@ from typing import Protocol
 import aiohttp
 
 from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
+from speculative_operator.engine.completion import asked_of, parse_completion
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
 from speculative_operator.errors import EngineSilent
+from speculative_operator.plan.continuations import Continuation
 from speculative_operator.tuning.page import Page
 
 TIMEOUT_SECONDS = 3.0
 """For one answer, connection included; an engine answers from memory."""
+
+COMPLETION_SECONDS = 60.0
+"""For a few tokens from an engine that may have much else to do."""
 
 MOST_BYTES = 4 * 1024 * 1024
 """vLLM's own page with many adapters stays below this; more is not read."""
@@ -80,19 +85,38 @@ class Engines:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise PageUnreadable("/v1/models is no list of models") from error
 
+    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
+        """The greedy continuation of a prompt; None when the engine answers only to a key."""
+        asked = asked_of(model, prompt)
+        path = "/v1/completions"
+        status, body = await self._request("POST", address, (self._http_port, path), asked)
+        if status in (401, 403):
+            return None
+        if status != 200:
+            raise EngineSilent(f"{path} answered {status}")
+        return parse_completion(body)
+
     async def _get(self, address: str, port: int, path: str) -> tuple[int, bytes]:
         """Status and body, or EngineSilent."""
+        return await self._request("GET", address, (port, path))
+
+    async def _request(
+        self, method: str, address: str, at: tuple[int, str], asked: object = None
+    ) -> tuple[int, bytes]:
+        """The same with a body in JSON, which the engine may take its time for."""
+        port, path = at
         host = f"[{address}]" if ":" in address else address
+        seconds = TIMEOUT_SECONDS if asked is None else COMPLETION_SECONDS
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                async with self._session.get(
-                    f"http://{host}:{port}{path}", allow_redirects=False
+            async with asyncio.timeout(seconds):
+                async with self._session.request(
+                    method, f"http://{host}:{port}{path}", allow_redirects=False, json=asked
                 ) as answer:
                     return answer.status, await _body(answer.content)
         except (aiohttp.ClientConnectorError, ConnectionRefusedError) as error:
             raise NotListening(f"port {port}: {error}") from error
         except TimeoutError as error:
-            raise EngineSilent(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
+            raise EngineSilent(f"no answer within {seconds:.0f} s") from error
         except (
             aiohttp.ClientError,
             aiohttp.http.HttpProcessingError,

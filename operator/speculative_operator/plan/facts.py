@@ -26,6 +26,12 @@ class RevisionFacts(ApiModel):
         default=None,
         description="Key of the speculative revision whose autoregressive variant this is.",
     )
+    target: str | None = Field(
+        default=None, description="Digest of what decides the output: see `plan.sameness`."
+    )
+    hardware: str | None = Field(
+        default=None, description="Digest of the GPUs and how the model is split over them."
+    )
 
     def wire(self) -> Mapping[str, Any]:
         """As recorded, in camelCase."""

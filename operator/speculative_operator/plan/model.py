@@ -9,7 +9,7 @@ from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.runtime import RuntimeSpec
 from speculative_operator.api.speculation import Method
-from speculative_operator.plan import overlay, weights
+from speculative_operator.plan import overlay, sameness, weights
 from speculative_operator.plan.arguments import arguments, speculative_config
 from speculative_operator.plan.environment import Variable, environment
 from speculative_operator.plan.facts import RevisionFacts
@@ -90,6 +90,8 @@ def plan(
             served_names=defaults.served_names(model),
             startup_seconds=spec.runtime.startup_timeout_seconds,
             stands_in_for=None if variant is Variant.SPECULATIVE else key_of(model),
+            target=sameness.target(spec),
+            hardware=sameness.hardware(spec),
         ),
         engine_image=spec.runtime.image or settings.engine_image,
         settings=settings,

@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
-from speculative_operator.controller.transitions import notices
+from speculative_operator.controller.transitions import notices, promotions
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.test_status import condition, told
@@ -157,10 +157,15 @@ def test_a_revision_on_trial_is_told_and_promoted_once() -> None:
     assert trial.revisions.trial == trial.revisions.current == key(world)
     assert trial.revisions.last_good == before.revisions.current
 
-    world.judge(key(world), RevisionVerdict(Standing.GOOD))
-    after = told(world, before=trial)
+    world.make_ready()
+    ((promoted, verdict),) = world.act(
+        answering={pod.incarnation for pod in world.seen().pods}
+    ).found
+    (notice,) = promotions([(promoted, verdict)])
 
-    assert [notice.reason for notice in notices(trial, after)] == [EventReason.PROMOTED]
+    assert promoted == key(world)
+    assert notice.reason is EventReason.PROMOTED
+    assert verdict.message in notice.message
 
 
 def test_engines_without_speculation_that_were_found_bad_are_not_started_again() -> None:

@@ -20,6 +20,7 @@ from speculative_operator.controller.names_check import NamesCheck
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.reconcile import Reconciler, Tools
 from speculative_operator.controller.stored import stored_model
+from speculative_operator.controller.trial_checks import Engines, TrialChecks
 from speculative_operator.controller.tuner_ports import TunedModel
 from speculative_operator.errors import ModelInvalid
 from tests.unit.controller.world import SETTINGS, World
@@ -65,6 +66,7 @@ def a_reconciler(cache: Cache, fleet: ModelFleet, written: Written) -> Reconcile
             children=cast("Children", written),
             settings=SETTINGS,
             names=NamesCheck(never, sleep=asyncio.sleep),
+            trials=TrialChecks(cast("Engines", None), clock=lambda: 1e9, sleep=asyncio.sleep),
             fleet=fleet,
             events=cast("EventRecorder", written),
             again=lambda _: None,

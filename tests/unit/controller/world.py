@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from speculative_operator.api.names import LABEL_REVISION
+from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_REVISION
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
 from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.observed import Observed, observe
-from speculative_operator.controller.revision_verdict import RevisionVerdict
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.trial_checks import Answers, Findings
+from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.settings import Settings
+from speculative_operator.plan.trial import NotCompared, Speed
 from speculative_operator.tuning.variant import VariantChoice
 from tests.unit.plan.builders import a_model
 
 SETTINGS = Settings(engine_image="engine:1", plugin_image="plugin:1")
+
+SAID = tuple(Continuation(("a", "b"), (5.0, 5.0)) for _ in PROMPTS)
+SAME = ReferenceOutput(SAID, SAID)
+"""The running revision says the same twice."""
 
 
 class World:
@@ -28,6 +35,9 @@ class World:
         self.cache = Cache()
         self.settings = SETTINGS
         self.now = 0.0
+        self.reference: ReferenceOutput | None = SAME
+        self.answers: Answers | None = SAME.first
+        self.speed: Speed | None = NotCompared("Speed is not compared: there are no requests.")
         self.last_good: str | None = None
         self.choice: VariantChoice | None = None
         self._versions = itertools.count(1)
@@ -43,8 +53,19 @@ class World:
 
     def desired(self, answering: Collection[str] = ()) -> Desired:
         """What a pass would aim at now."""
-        told = Told(self.now, self.last_good, self.choice, answering)
+        told = Told(self.now, self.last_good, self.choice, answering, self._findings())
         return desire(self.model, self.seen(), self.settings, told)
+
+    def _findings(self) -> Findings | None:
+        """What the checks have found about the revision that the spec or the tuner asks for."""
+        on_trial = [
+            key for key in self.seen().by_age() if self.seen().standing(key) is Standing.TRIAL
+        ]
+        if not on_trial:
+            return None
+        key = on_trial[-1]
+        alive = [pod.incarnation for pod in self.seen().pods_of(key) if pod.alive]
+        return Findings(key, self.reference, next(iter(alive), None), self.answers, self.speed)
 
     def seen(self) -> Observed:
         """What a pass would see now."""
@@ -60,6 +81,9 @@ class World:
             self.cache.drop(copy.reference, copy.uid)
         for pod, serving in desired.labels:
             self._change_pod(pod.name, labels={"speculation.dev/serving": serving})
+        if desired.reference is not None:
+            key, output = desired.reference
+            self.annotate(key, {ANNOTATION_REFERENCE: output.to_json()})
         for key, verdict in desired.found:
             self.judge(key, verdict)
         self._grow_pods()
@@ -94,8 +118,13 @@ class World:
 
     def judge(self, key: str, verdict: RevisionVerdict) -> None:
         """Something is found out about a revision."""
+        self.annotate(key, verdict.annotations())
+
+    def annotate(self, key: str, annotations: Mapping[str, str]) -> None:
+        """The record of a revision."""
         record = dict(self.seen().revisions[key].manifest)
-        metadata = {**record["metadata"], "annotations": dict(verdict.annotations())}
+        before = record["metadata"].get("annotations", {})
+        metadata = {**record["metadata"], "annotations": {**before, **annotations}}
         self.cache.put(self._stored({**record, "metadata": metadata}))
 
     def _versions_now(self) -> dict[Reference, int]:

@@ -1,0 +1,278 @@
+"""What a trial asks engines for, in the background: a reconcile must not wait for an engine.
+
+First the running revision's answers, twice; then those of the pod on trial; then, while requests
+reach that pod, the pages of both. What was found is kept until another revision is on trial, or the
+engine on trial starts again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.answers import Answer, gathered, pages_of
+from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.errors import EngineSilent
+from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
+from speculative_operator.plan.trial import NotCompared, Silent, Speed
+from speculative_operator.tuning.contest import contest
+from speculative_operator.tuning.gather import Gathering
+from speculative_operator.tuning.page import Page
+from speculative_operator.tuning.window import Window
+
+TRIES: Final = 3
+PAUSE_SECONDS: Final = 2.0
+READ_SECONDS: Final = 5.0
+QUIET_SECONDS: Final = 15.0
+"""Without a request for so long there is no traffic to compare speed under."""
+
+KEY_WANTED: Final = "Output is not compared: the engine answers only to an API key."
+
+logger = logging.getLogger(__name__)
+
+
+class Engines(Protocol):
+    """What is asked of engines; EngineSilent from both."""
+
+    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
+        """The greedy continuation; None when the engine answers only to a key."""
+        ...
+
+    async def read(self, replica: Replica) -> Page: ...
+
+
+@dataclass(frozen=True)
+class Served:
+    """Engines of one revision that answer, and the name that they serve their model under."""
+
+    replicas: tuple[Replica, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is to be found out now of revision `key`.
+
+    reference    the running revision's answers are to be taken
+    new          the engine on trial, of the start `incarnation`, once it answers
+    ask          whether it is to be asked for its continuations
+    arms         the proposal lengths that it plays, once requests reach it; empty before
+    """
+
+    key: str
+    running: Served
+    reference: bool
+    new: Served
+    incarnation: str | None
+    ask: bool
+    arms: tuple[int, ...] = ()
+
+
+Answers = tuple[Continuation, ...] | Silent | NotCompared
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known of revision `key`; `answers` and `speed` are of the start `incarnation`."""
+
+    key: str
+    reference: ReferenceOutput | None = None
+    incarnation: str | None = None
+    answers: Answers | None = None
+    speed: Speed | None = None
+
+    def of(self, case: Case) -> Findings:
+        """Without what is of another start."""
+        if self.incarnation == case.incarnation:
+            return self
+        return Findings(self.key, self.reference, case.incarnation)
+
+
+@dataclass
+class _Checks:
+    """One model's trial."""
+
+    case: Case
+    findings: Findings
+    task: asyncio.Task[None] | None = None
+
+
+class TrialChecks:
+    """Finds out what trials need to know."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._engines = engines
+        self._clock = clock
+        self._sleep = sleep
+        self._models: dict[Reference, _Checks] = {}
+
+    def findings(self, model: Reference) -> Findings | None:
+        """What is known of the revision that is on trial now."""
+        checks = self._models.get(model)
+        return checks.findings if checks is not None else None
+
+    def look_at(self, model: Reference, case: Case | None, tell: Callable[[], None]) -> None:
+        """Goes on with what is to be found out; `tell` is called when there is news."""
+        checks = self._models.get(model)
+        if checks is not None and (case is None or case.key != checks.case.key):
+            self.forget(model)
+            checks = None
+        if case is None:
+            return
+        if checks is None:
+            checks = self._models[model] = _Checks(case, Findings(case.key))
+        checks.case = case
+        checks.findings = checks.findings.of(case)
+        if checks.task is None and self._step(checks) is not None:
+            checks.task = asyncio.create_task(self._run(checks, tell))
+
+    def forget(self, model: Reference) -> None:
+        """No revision of the model is on trial any more."""
+        checks = self._models.pop(model, None)
+        if checks is not None and checks.task is not None:
+            checks.task.cancel()
+
+    async def _run(self, checks: _Checks, tell: Callable[[], None]) -> None:
+        """Step by step, until there is nothing more to find out for now."""
+        try:
+            while (step := self._step(checks)) is not None:
+                await step(checks, tell)
+        except Exception:
+            logger.exception("the trial of revision %s could not be checked", checks.case.key)
+        finally:
+            checks.task = None
+
+    def _step(
+        self, checks: _Checks
+    ) -> Callable[[_Checks, Callable[[], None]], Awaitable[None]] | None:
+        case, found = checks.case, checks.findings
+        if case.reference and found.reference is None:
+            return self._take_reference
+        if case.incarnation is None:
+            return None
+        if case.ask and found.answers is None:
+            return self._ask_trial
+        if case.arms and not isinstance(found.speed, NotCompared):
+            return self._compare_speed
+        return None
+
+    async def _take_reference(self, checks: _Checks, tell: Callable[[], None]) -> None:
+        first = await self._continuations(checks.case.running)
+        again = await self._continuations(checks.case.running)
+        if isinstance(first, tuple) and isinstance(again, tuple):
+            reference = ReferenceOutput(first, again)
+        else:
+            reference = ReferenceOutput(missing=_missing(first, again))
+        checks.findings = replace(checks.findings, reference=reference)
+        tell()
+
+    async def _ask_trial(self, checks: _Checks, tell: Callable[[], None]) -> None:
+        asked = checks.case.incarnation
+        answers = await self._continuations(checks.case.new)
+        if asked == checks.case.incarnation:
+            checks.findings = replace(checks.findings, answers=answers)
+            tell()
+
+    async def _continuations(self, served: Served) -> Answers:
+        """Of the first engine that gives them all."""
+        why = "no engine of it answers"
+        for attempt in range(TRIES):
+            if attempt:
+                await self._sleep(PAUSE_SECONDS)
+            for replica in served.replicas:
+                found = []
+                try:
+                    for prompt in PROMPTS:
+                        answer = await self._engines.continuation(
+                            replica.address, served.name, prompt
+                        )
+                        if answer is None:
+                            return NotCompared(KEY_WANTED)
+                        found.append(answer)
+                except EngineSilent as silence:
+                    why = f"pod {replica.name}: {silence}"
+                else:
+                    return tuple(found)
+        return Silent(f"/v1/completions fails ({why}).")
+
+    async def _compare_speed(self, checks: _Checks, tell: Callable[[], None]) -> None:
+        """For as long as requests reach the same start of the engine on trial."""
+        asked, opened = checks.case.incarnation, self._clock()
+        race = Race(opened)
+        while checks.case.arms and checks.case.incarnation == asked:
+            case = checks.case
+            running, new = await self._read(case.running), await self._read(case.new)
+            race = race.read(running, new, self._clock())
+            speed = race.speed(case.arms, self._clock())
+            if speed is not None and checks.case.incarnation == asked:
+                checks.findings = replace(checks.findings, speed=speed)
+                tell()
+            if isinstance(speed, NotCompared):
+                return
+            await self._sleep(READ_SECONDS)
+
+    async def _read(self, served: Served) -> Mapping[str, Answer]:
+        async def answer(replica: Replica) -> Answer:
+            try:
+                return await self._engines.read(replica)
+            except EngineSilent as silence:
+                return silence
+
+        answers = await asyncio.gather(*(answer(replica) for replica in served.replicas))
+        return dict(zip((replica.uid for replica in served.replicas), answers, strict=True))
+
+
+@dataclass(frozen=True)
+class Race:
+    """What both revisions have done since the pod on trial was put on the Service. Pure."""
+
+    opened: float
+    running: Gathering = field(default=Gathering(opened=0.0))
+    new: Gathering = field(default=Gathering(opened=0.0))
+    pages: tuple[Page, ...] = ()
+
+    def read(self, running: Mapping[str, Answer], new: Mapping[str, Answer], now: float) -> Race:
+        """With one more reading of all engines."""
+        return replace(
+            self,
+            running=gathered(replace(self.running, opened=self.opened), running, running, now),
+            new=gathered(replace(self.new, opened=self.opened), new, new, now),
+            pages=(*pages_of(running), *pages_of(new)),
+        )
+
+    def speed(self, arms: Iterable[int], now: float) -> Speed | None:
+        """How they compare; None while too little is known to say anything."""
+        if any(not page.plugin or not page.measured for page in self.pages):
+            return NotCompared("Speed is not compared: the engines do not report step times.")
+        if self._quiet and now - self.opened >= QUIET_SECONDS:
+            return NotCompared("Speed is not compared: there are no requests.")
+        running, new = self.running.window(), self.new.window()
+        if not isinstance(running, Window) or not isinstance(new, Window):
+            return None
+        return contest(running, new, tuple(arms))
+
+    @property
+    def _quiet(self) -> bool:
+        parts = (*self.running.windows().values(), *self.new.windows().values())
+        idle = not any(page.running or page.waiting for page in self.pages)
+        return bool(self.pages) and idle and not any(part.rows for part in parts)
+
+
+def _missing(*answers: Answers) -> str:
+    """Why there is no reference."""
+    for answer in answers:
+        if isinstance(answer, NotCompared):
+            return answer.words
+        if isinstance(answer, Silent):
+            return f"Output is not compared: of the running revision {answer.words}"
+    raise AssertionError("there is one")

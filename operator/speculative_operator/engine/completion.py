@@ -1,0 +1,47 @@
+"""vLLM's /v1/completions: what is asked for a greedy continuation, and what its answer says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.plan.continuations import LENGTH, Continuation
+
+NUMBERED = "token_id:"
+SURE = 99.0
+"""Nats between the two best tokens where the engine names only one."""
+
+
+def asked_of(model: str, prompt: str) -> Mapping[str, Any]:
+    """The request. Tokens are wanted by their numbers, since two may be written alike; at the end
+    of a text the engine goes on, so that all continuations have one length."""
+    return {
+        "model": model,
+        "prompt": prompt,
+        "max_tokens": LENGTH,
+        "temperature": 0,
+        "logprobs": 2,
+        "return_tokens_as_token_ids": True,
+        "ignore_eos": True,
+    }
+
+
+def parse_completion(body: bytes) -> Continuation:
+    """The tokens, and how far ahead of the second best each one's best was. PageUnreadable."""
+    try:
+        said = json.loads(body)["choices"][0]["logprobs"]
+        tokens = tuple(str(token).removeprefix(NUMBERED) for token in said["tokens"])
+        gaps = tuple(_gap(best) for best in said["top_logprobs"])
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise PageUnreadable("/v1/completions is no answer with log-probabilities") from error
+    if len(tokens) != len(gaps) or not all(map(math.isfinite, gaps)):
+        raise PageUnreadable("/v1/completions has no log-probability for each token")
+    return Continuation(tokens, gaps)
+
+
+def _gap(best: Mapping[str, float]) -> float:
+    first, *others = sorted(best.values(), reverse=True)
+    return float(first - others[0]) if others else SURE
