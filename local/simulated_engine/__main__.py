@@ -7,12 +7,14 @@ Environment, besides the plugin's own:
     SIMULATED_SEED          0
     SIMULATED_LOAD_SECONDS  1: time from start to the first answer
     SIMULATED_CONTROL_PORT  9406: GET and PATCH /world
+    SIMULATED_WORLD         JSON as for PATCH /world: how it starts
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -63,6 +65,7 @@ def build(arguments: Arguments) -> Service:
         ),
         plugin=_plugin_installed(),
     )
+    engine.change(json.loads(os.environ.get("SIMULATED_WORLD", "{}")))
     length = speculation.length if speculation else 0
     metrics = VllmMetrics(engine, model=arguments.served_names[0], length=length)
     return Service(engine, metrics)

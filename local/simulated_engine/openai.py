@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.simulated_engine.wording import count_tokens
+from local.simulated_engine.wording import VOCABULARY, count_tokens
+
+SURE, UNLIKELY = -0.01, -6.0
+OTHER_TOKEN = "token_id:99"
 
 
 class RequestInvalid(ValueError):
@@ -32,6 +35,8 @@ class Asked:
     running_usage: bool
     """The usage so far in every chunk."""
     chat: bool
+    logprobs: bool
+    """What else might have been said at each token, with log-probabilities."""
 
 
 def read_request(body: object, *, chat: bool, models: tuple[str, ...]) -> Asked:
@@ -57,6 +62,7 @@ def read_request(body: object, *, chat: bool, models: tuple[str, ...]) -> Asked:
         usage=bool(options.get("include_usage")),
         running_usage=bool(options.get("continuous_usage_stats")),
         chat=chat,
+        logprobs=body.get("logprobs") is not None and not chat,
     )
 
 
@@ -64,6 +70,17 @@ def _chat_prompt(messages: object) -> str:
     if not isinstance(messages, list) or not messages:
         raise RequestInvalid("messages: must be a list of at least one message")
     return "\n".join(f"{message.get('role')}: {message.get('content')}" for message in messages)
+
+
+def _logprobs(text: str) -> dict[str, Any]:
+    """Of an engine that is sure of each word, with tokens by their numbers."""
+    tokens = [f"token_id:{VOCABULARY.index(word)}" for word in text.split()]
+    return {
+        "tokens": tokens,
+        "token_logprobs": [SURE] * len(tokens),
+        "top_logprobs": [{token: SURE, OTHER_TOKEN: UNLIKELY} for token in tokens],
+        "text_offset": [],
+    }
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,8 @@ class Answering:
         content = {"message": {"role": "assistant", "content": text}} if self.asked.chat else {
             "text": text
         }  # fmt: skip
-        choice = {"index": 0, **content, "logprobs": None, "finish_reason": "length"}
+        logprobs = _logprobs(text) if self.asked.logprobs else None
+        choice = {"index": 0, **content, "logprobs": logprobs, "finish_reason": "length"}
         kind = "chat.completion" if self.asked.chat else "text_completion"
         return self._body(kind, [choice]) | {"usage": self._usage(generated)}
 

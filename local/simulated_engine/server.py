@@ -96,7 +96,7 @@ class Endpoints:
         answering = Answering(asked, identity, int(time.time()))
         if asked.stream:
             return await self._stream(request, asked, answering)
-        answer, text = Answer(asked.prompt), ""
+        answer, text = self._words(asked), ""
         async for count in self._generate(asked):
             text += answer.next_words(count)
         return web.json_response(answering.whole(text, asked.limit))
@@ -112,7 +112,7 @@ class Endpoints:
                 await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
 
         await send(answering.opening())
-        answer, generated = Answer(asked.prompt), 0
+        answer, generated = self._words(asked), 0
         try:
             async for count in self._service.generate(
                 asked.prompt, asked.prompt_tokens, asked.limit
@@ -124,6 +124,9 @@ class Endpoints:
         await send(answering.closing(generated))
         await response.write(b"data: [DONE]\n\n")
         return response
+
+    def _words(self, asked: Asked) -> Answer:
+        return Answer(asked.prompt, self._service.engine.world.speaker)
 
     def _generate(self, asked: Asked) -> AsyncIterator[int]:
         return self._service.generate(asked.prompt, asked.prompt_tokens, asked.limit)

@@ -27,8 +27,9 @@ def count_tokens(prompt: str | Sequence[object]) -> int:
 class Answer:
     """The text of one answer, word by word."""
 
-    def __init__(self, prompt: str) -> None:
-        self._random = random.Random(prompt)
+    def __init__(self, prompt: str, speaker: str = "") -> None:
+        """Another `speaker` says something else to the same prompt."""
+        self._random = random.Random(f"{speaker}{prompt}")
 
     def next_words(self, count: int) -> str:
         """The next `count` words, each with the space before it."""

@@ -41,6 +41,8 @@ class World:
     """False: /health answers 503, all else goes on."""
     hung: bool = False
     """True: no step finishes any more; requests stay running and /health says 200."""
+    speaker: str = ""
+    """Another one says something else to the same prompt, as a model with other weights does."""
     crash: str = ""
     """Not empty: the engine core dies with this message."""
 

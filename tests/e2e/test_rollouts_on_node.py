@@ -64,7 +64,7 @@ def test_surge_with_one_spare_gpu_loses_no_request_though_the_spec_changes_midwa
         pair.change({"model": {"maxNumSeqs": 40}, "rollout": {"strategy": "Surge"}})
         middle = pair.wait(
             "the first rollout has begun",
-            lambda found: condition(found, "Progressing").get("reason") == "RollingOut",
+            lambda found: condition(found, "Progressing").get("reason") == "OnTrial",
         )["status"]["revisions"]["current"]
         seen = _roll(pair, {"model": {"maxNumSeqs": 32}})
 

@@ -34,6 +34,7 @@ def nodeless_model(name: str, **sections: Any) -> Manifest:
         "speculation": {"method": "eagle3", "draft": {"source": "hf://example/draft"}},
         "accelerator": {"products": ["MI300X"]},
         "runtime": {"podTemplate": {"spec": {"schedulerName": NOBODY}}},
+        "rollout": {"trial": {"mode": "Off"}},
     }
     for section, value in sections.items():
         spec[section] = {**spec.get(section, {}), **value} if isinstance(value, dict) else value

@@ -11,6 +11,7 @@ from dataclasses import replace
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import Condition
+from speculative_operator.api.trial import TrialMode
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
@@ -59,10 +60,11 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     *older, current = desired.states
-    if desired.probation is not None:
-        message = f"Revision {current.key} is on trial. {desired.probation.ruling.message}"
+    probation = desired.probation
+    if probation is not None and probation.spec.mode is TrialMode.AUTO:
+        message = f"Revision {current.key} is on trial. {probation.ruling.message}"
         return Verdict(ConditionStatus.TRUE, Reason.ON_TRIAL, message)
-    if any(state.holding > state.wanted for state in older):
+    if probation is not None or any(state.holding > state.wanted for state in older):
         return Verdict(
             ConditionStatus.TRUE,
             Reason.ROLLING_OUT,

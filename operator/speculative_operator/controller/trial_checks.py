@@ -26,9 +26,10 @@ from speculative_operator.tuning.window import Window
 
 TRIES: Final = 3
 PAUSE_SECONDS: Final = 2.0
-READ_SECONDS: Final = 5.0
-QUIET_SECONDS: Final = 15.0
-"""Without a request for so long there is no traffic to compare speed under."""
+READ_SECONDS: Final = 2.0
+QUIET_SECONDS: Final = 5.0
+"""Without a request for so long there is no traffic to compare speed under; and engines that gave
+no page in that time will give none."""
 
 KEY_WANTED: Final = "Output is not compared: the engine answers only to an API key."
 
@@ -252,9 +253,12 @@ class Race:
 
     def speed(self, arms: Iterable[int], now: float) -> Speed | None:
         """How they compare; None while too little is known to say anything."""
-        if any(not page.plugin or not page.measured for page in self.pages):
+        waited = now - self.opened >= QUIET_SECONDS
+        if any(not page.plugin or not page.measured for page in self.pages) or (
+            waited and not (self.running.latest and self.new.latest)
+        ):
             return NotCompared("Speed is not compared: the engines do not report step times.")
-        if self._quiet and now - self.opened >= QUIET_SECONDS:
+        if self._quiet and waited:
             return NotCompared("Speed is not compared: there are no requests.")
         running, new = self.running.window(), self.new.window()
         if not isinstance(running, Window) or not isinstance(new, Window):
@@ -265,7 +269,7 @@ class Race:
     def _quiet(self) -> bool:
         parts = (*self.running.windows().values(), *self.new.windows().values())
         idle = not any(page.running or page.waiting for page in self.pages)
-        return bool(self.pages) and idle and not any(part.rows for part in parts)
+        return idle and not any(part.rows for part in parts)
 
 
 def _missing(*answers: Answers) -> str:
