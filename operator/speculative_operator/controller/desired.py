@@ -190,12 +190,16 @@ class _Aim:
             facts = self.revisions[state.key].facts
             if facts.schedule and not self._over(state):
                 policy = policy_of(self.model.spec, facts)
-                on_trial = self.seen.standing(state.key) is Standing.TRIAL
-                start = trial_text(policy) if on_trial else start_text(policy)
+                start = trial_text(policy) if self._unproven(state.key) else start_text(policy)
                 text = self.seen.schedules.get(state.key) or start
                 config_map = schedule_configmap(self.owner, state.key, text)
                 stands = _reference("ConfigMap", config_map) in self.seen.copies
                 yield _metadata_only(config_map) if stands else config_map
+
+    def _unproven(self, key: str) -> bool:
+        """Whether a revision is on trial, or will be once it is recorded."""
+        is_new = key not in self.seen.revisions and bool(self.good)
+        return is_new or self.seen.standing(key) is Standing.TRIAL
 
     def pods(self) -> Iterator[Manifest]:
         scale = self._scale()

@@ -22,8 +22,9 @@ from speculative_operator.tuning.page import Page
 TIMEOUT_SECONDS = 3.0
 """For one answer, connection included; an engine answers from memory."""
 
-COMPLETION_SECONDS = 60.0
-"""For a few tokens from an engine that may have much else to do."""
+COMPLETION_SECONDS = 120.0
+"""For a few tokens from an engine that may have much else to do. The first answer with
+log-probabilities after a start took 33 s where kernels are compiled when they are first used."""
 
 MOST_BYTES = 4 * 1024 * 1024
 """vLLM's own page with many adapters stays below this; more is not read."""

@@ -47,7 +47,7 @@ async def serve() -> AsyncIterator[Serve]:
 
     async def start(handler: Handler) -> int:
         app = web.Application()
-        app.router.add_get("/{path:.*}", handler)
+        app.router.add_route("*", "/{path:.*}", handler)
         runner = web.AppRunner(app)
         runners.append(runner)
         await runner.setup()
@@ -257,12 +257,84 @@ async def test_a_listing_that_fails_is_silence(
         await engines.served_names("127.0.0.1")
 
 
+COMPLETION = {
+    "choices": [
+        {
+            "logprobs": {
+                "tokens": ["token_id:5", "token_id:7", "token_id:9"],
+                "top_logprobs": [
+                    {"token_id:5": -0.1, "token_id:8": -3.1},
+                    {"token_id:6": -1.0, "token_id:7": -0.75, "token_id:8": -2.0},
+                    {"token_id:9": 0.0},
+                ],
+            }
+        }
+    ]
+}
+"""As vLLM words it: the tokens given out, and at each the best ones."""
+
+
+async def test_a_continuation_has_tokens_and_how_sure_they_were(
+    serve: Serve, session: aiohttp.ClientSession
+) -> None:
+    """It is asked for greedily, of one length, and with tokens by their numbers."""
+    asked = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append((request.method, request.path, await request.json()))
+        return web.json_response(COMPLETION)
+
+    found = await Engines(session, http_port=await serve(handler)).continuation(
+        "127.0.0.1", "qwen", "one two"
+    )
+
+    assert found is not None
+    assert found.tokens == ("5", "7", "9")
+    assert found.gaps == (3.0, 0.25, 99.0)
+    ((method, path, body),) = asked
+    assert (method, path) == ("POST", "/v1/completions")
+    assert body["temperature"] == 0
+    assert body["ignore_eos"]
+    assert body["logprobs"] == 2
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_continuation_behind_a_key_is_none(
+    serve: Serve, session: aiohttp.ClientSession, status: int
+) -> None:
+    """The output cannot be compared, which is no fault."""
+    engines = Engines(session, http_port=await serve(answers({}, status)))
+
+    assert await engines.continuation("127.0.0.1", "qwen", "one") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (COMPLETION, 500),
+        ("", 200),
+        ({"choices": []}, 200),
+        ({"choices": [{"logprobs": None}]}, 200),
+        ({"choices": [{"logprobs": {"tokens": ["a"], "top_logprobs": []}}]}, 200),
+        ({"choices": [{"logprobs": {"tokens": ["a"], "top_logprobs": [None]}}]}, 200),
+    ],
+)
+async def test_no_continuation_is_silence(
+    serve: Serve, session: aiohttp.ClientSession, body: object, status: int
+) -> None:
+    """Whatever came instead: it must never count as another output."""
+    engines = Engines(session, http_port=await serve(answers(body, status)))
+
+    with pytest.raises(EngineSilent):
+        await engines.continuation("127.0.0.1", "qwen", "one")
+
+
 async def test_an_ipv6_address_is_put_into_brackets() -> None:
     """Pods of an IPv6 cluster have such addresses."""
     asked = []
 
     class Session:
-        def get(self, url: str, **_: Any) -> None:
+        def request(self, _: str, url: str, **__: Any) -> None:
             asked.append(url)
             raise aiohttp.ClientError("enough")
 
@@ -306,7 +378,7 @@ async def test_no_error_of_aiohttp_escapes(error: type[BaseException]) -> None:
     )
 
     class Session:
-        def get(self, url: str, **_: Any) -> None:
+        def request(self, *_: Any, **__: Any) -> None:
             raise bare()
 
     engines = Engines(Session())  # type: ignore[arg-type]

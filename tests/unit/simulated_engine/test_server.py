@@ -137,6 +137,27 @@ async def test_the_text_does_not_depend_on_the_proposal_length(server: Running) 
     assert any(row[0] == 0 for row in (await server.state())["rows"])
 
 
+async def test_log_probabilities_name_each_token_and_another(server: Running) -> None:
+    """The operator reads from them how sure the engine was."""
+    answer = await server.complete(max_tokens=5, logprobs=2)
+
+    said = answer["choices"][0]["logprobs"]
+    assert len(said["tokens"]) == len(said["top_logprobs"]) == 5
+    for token, best in zip(said["tokens"], said["top_logprobs"], strict=True):
+        assert max(best, key=best.get) == token
+        assert len(best) == 2
+
+
+async def test_another_speaker_says_something_else(server: Running) -> None:
+    """A model with other weights does."""
+    before = await server.complete()
+    await server.change(speaker="another")
+
+    after = await server.complete()
+
+    assert after["choices"][0]["text"] != before["choices"][0]["text"]
+
+
 @pytest.mark.parametrize("path", ["completions", "chat/completions"])
 async def test_a_stream_ends_with_done_and_carries_several_tokens_a_chunk(
     server: Running, path: str

@@ -1,0 +1,215 @@
+"""What a trial asks engines for, in the background and step by step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.race import QUIET_SECONDS
+from speculative_operator.controller.trial_checks import (
+    TRIES,
+    Case,
+    Findings,
+    Served,
+    TrialChecks,
+)
+from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.errors import EngineSilent
+from speculative_operator.plan.continuations import PROMPTS, Continuation
+from speculative_operator.plan.trial import NotCompared, Silent
+from speculative_operator.tuning.contest import Contest
+from speculative_operator.tuning.page import Page
+from tests.support.windows import GOOD, Traffic, a_page
+
+MODEL = Reference("SpeculativeModel", "prod", "qwen")
+OLD, NEW = Replica("u1", "old-0", "10.0.0.1", True), Replica("u2", "new-0", "10.0.0.2", True)
+RUNNING, TRIED = Served((OLD,), "qwen"), Served((NEW,), "qwen")
+LOADING = Case("key", RUNNING, reference=True, new=Served((), "qwen"), incarnation=None, ask=False)
+UP = replace(LOADING, new=TRIED, incarnation="u2/0", ask=True)
+ON_SERVICE = replace(UP, arms=(0, 2, 4))
+
+
+@dataclass
+class Fakes:
+    """Two engines, a clock that sleeping moves, and how often there was news."""
+
+    silent: set[str] = field(default_factory=set)
+    locked: bool = False
+    pages: Callable[[Replica, float], Page | None] = lambda replica, now: None
+    asked: list[str] = field(default_factory=list)
+    time: float = 0.0
+    told: int = 0
+
+    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
+        assert model == "qwen"
+        self.asked.append(address)
+        await asyncio.sleep(0)
+        if address in self.silent:
+            raise EngineSilent("/v1/completions answered 500")
+        return None if self.locked else Continuation((prompt,), (5.0,))
+
+    async def read(self, replica: Replica) -> Page:
+        page = self.pages(replica, self.time)
+        if page is None:
+            raise EngineSilent("no page")
+        return page
+
+    async def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        await asyncio.sleep(0)
+
+    def tell(self) -> None:
+        self.told += 1
+
+
+@pytest.fixture
+def fakes() -> Fakes:
+    return Fakes()
+
+
+@pytest.fixture
+def checks(fakes: Fakes) -> TrialChecks:
+    return TrialChecks(fakes, clock=lambda: fakes.time, sleep=fakes.sleep)
+
+
+async def found(checks: TrialChecks, fakes: Fakes, case: Case) -> Findings:
+    """What is known once there is nothing more to find out."""
+    checks.look_at(MODEL, case, fakes.tell)
+    for _ in range(2000):
+        await asyncio.sleep(0)
+    findings = checks.findings(MODEL)
+    assert findings is not None
+    return findings
+
+
+async def test_the_running_revision_is_asked_twice_while_the_new_one_loads(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """One prompt at a time: a batch would change the kernels."""
+    findings = await found(checks, fakes, LOADING)
+
+    assert fakes.asked == [OLD.address] * 2 * len(PROMPTS)
+    assert findings.reference is not None
+    assert len(findings.reference.first) == len(findings.reference.second) == len(PROMPTS)
+    assert fakes.told == 1
+
+
+async def test_the_one_on_trial_is_asked_once_it_answers(checks: TrialChecks, fakes: Fakes) -> None:
+    """What was known stays."""
+    await found(checks, fakes, LOADING)
+    findings = await found(checks, fakes, UP)
+
+    assert fakes.asked[2 * len(PROMPTS) :] == [NEW.address] * len(PROMPTS)
+    assert isinstance(findings.answers, tuple)
+
+
+async def test_nothing_is_asked_again_without_need(checks: TrialChecks, fakes: Fakes) -> None:
+    """Passes come all the time."""
+    await found(checks, fakes, UP)
+    asked = len(fakes.asked)
+    await found(checks, fakes, UP)
+
+    assert len(fakes.asked) == asked
+
+
+async def test_another_start_of_the_engine_is_asked_anew(checks: TrialChecks, fakes: Fakes) -> None:
+    """It may be another engine in all but its name."""
+    await found(checks, fakes, UP)
+    asked = len(fakes.asked)
+    findings = await found(checks, fakes, replace(UP, incarnation="u2/1"))
+
+    assert len(fakes.asked) == asked + len(PROMPTS)
+    assert findings.incarnation == "u2/1"
+
+
+async def test_an_engine_behind_a_key_is_not_compared(checks: TrialChecks, fakes: Fakes) -> None:
+    """The operator reads no Secret."""
+    fakes.locked = True
+    findings = await found(checks, fakes, LOADING)
+
+    assert findings.reference is not None
+    assert "API key" in findings.reference.missing
+
+
+async def test_a_running_engine_that_fails_is_given_up(checks: TrialChecks, fakes: Fakes) -> None:
+    """A change may be what mends it, so it must not be held up for ever."""
+    fakes.silent = {OLD.address}
+    findings = await found(checks, fakes, LOADING)
+
+    assert len(fakes.asked) == 2 * TRIES
+    assert findings.reference is not None
+    assert "old-0" in findings.reference.missing
+
+
+async def test_an_engine_on_trial_that_fails_again_and_again_is_silent(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """Once may be chance."""
+    fakes.silent = {NEW.address}
+    findings = await found(checks, fakes, UP)
+
+    assert isinstance(findings.answers, Silent)
+    assert "new-0" in findings.answers.words
+    assert fakes.asked.count(NEW.address) == TRIES
+
+
+async def test_speed_is_known_after_a_while_of_traffic(checks: TrialChecks, fakes: Fakes) -> None:
+    """From what both did since the new one was put on the Service."""
+
+    def pages(replica: Replica, now: float) -> Page:
+        steps = {4: 400} if replica is OLD else {0: 60, 2: 60, 4: 60}
+        window = Traffic(GOOD).window({k: int(n * (now + 1)) for k, n in steps.items()})
+        return a_page(window)
+
+    fakes.pages = pages
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert isinstance(findings.speed, Contest)
+    assert findings.speed.at_least > -0.1
+
+
+async def test_without_requests_nothing_is_waited_for(checks: TrialChecks, fakes: Fakes) -> None:
+    """A model without traffic must be changeable."""
+    fakes.pages = lambda replica, now: a_page(Traffic(GOOD).window({4: 400}), running=0)
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert findings.speed == NotCompared("Speed is not compared: there are no requests.")
+    assert fakes.time <= 2 * QUIET_SECONDS
+
+
+@pytest.mark.parametrize("plugin", [None, ""])
+async def test_engines_without_the_plugin_are_not_compared(
+    checks: TrialChecks, fakes: Fakes, plugin: str | None
+) -> None:
+    """Nobody times their steps; nor where no page is to be had at all."""
+    page = a_page(Traffic(GOOD).window({4: 400}), plugin="")
+    fakes.pages = lambda replica, now: None if plugin is None else page
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert isinstance(findings.speed, NotCompared)
+    assert "step times" in findings.speed.words
+
+
+async def test_a_trial_that_is_over_is_forgotten(checks: TrialChecks, fakes: Fakes) -> None:
+    """And its questions end."""
+    checks.look_at(MODEL, LOADING, fakes.tell)
+    await asyncio.sleep(0)
+    checks.look_at(MODEL, None, fakes.tell)
+    asked = len(fakes.asked)
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+    assert checks.findings(MODEL) is None
+    assert len(fakes.asked) == asked
+
+
+async def test_another_revision_begins_anew(checks: TrialChecks, fakes: Fakes) -> None:
+    """Superseded midway."""
+    await found(checks, fakes, UP)
+    findings = await found(checks, fakes, replace(LOADING, key="next"))
+
+    assert (findings.key, findings.answers) == ("next", None)
