@@ -84,6 +84,34 @@ class Reason(Explained):
         "ImageUnavailable",
         "An image cannot be pulled; the message is the kubelet's.",
     )
+    CONFIGURATION_REFUSED = (
+        "ConfigurationRefused",
+        "The engine refuses what it was asked for; the message names the field to change.",
+    )
+    OUT_OF_GPU_MEMORY = (
+        "OutOfGpuMemory",
+        "Weights, KV cache or graphs do not fit into the GPU's memory.",
+    )
+    OUT_OF_MEMORY = (
+        "OutOfMemory",
+        "The engine ran out of main memory, its container's limit or /dev/shm.",
+    )
+    MODEL_UNAVAILABLE = (
+        "ModelUnavailable",
+        "Weights are not where the spec says, or the token may not read them.",
+    )
+    DRAFT_DOES_NOT_FIT = (
+        "DraftDoesNotFit",
+        "Draft and target cannot work together: another vocabulary, size or kind.",
+    )
+    KERNEL_FAULT = (
+        "KernelFault",
+        "The image has no kernel for this on this GPU, or a kernel faulted.",
+    )
+    DEVICE_FAULT = (
+        "DeviceFault",
+        "The node or its GPU is at fault, or may not be opened; it is tried again.",
+    )
     CONTAINER_FAILED = (
         "ContainerFailed",
         "A container ended; the message is its own reason of termination.",
@@ -176,6 +204,18 @@ class Reason(Explained):
     # Reconciling and Stalled take the reason of the condition that they repeat.
 
 
+START_FAILURES = (
+    Reason.CONFIGURATION_REFUSED,
+    Reason.OUT_OF_GPU_MEMORY,
+    Reason.OUT_OF_MEMORY,
+    Reason.MODEL_UNAVAILABLE,
+    Reason.DRAFT_DOES_NOT_FIT,
+    Reason.KERNEL_FAULT,
+    Reason.DEVICE_FAULT,
+    Reason.CONTAINER_FAILED,
+)
+"""Why an engine ended."""
+
 REASONS: dict[ConditionType, tuple[Reason, ...]] = {
     ConditionType.ACCEPTED: (
         Reason.VALID,
@@ -190,7 +230,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.STARTING,
         Reason.UNSCHEDULABLE,
         Reason.IMAGE_UNAVAILABLE,
-        Reason.CONTAINER_FAILED,
+        *START_FAILURES,
         Reason.PODS_NOT_CREATED,
         Reason.NAME_NOT_SERVED,
         Reason.NOT_ACCEPTED,

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
+from speculative_operator.api.conditions import (
+    START_FAILURES,
+    ConditionStatus,
+    ConditionType,
+    Reason,
+)
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import Condition
 from speculative_operator.api.trial import TrialMode
@@ -16,13 +21,14 @@ from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble
+from speculative_operator.controller.start_failures import trouble_of
 from speculative_operator.tuning.verdict import Verdict
 
 EARLIEST_FIRST = (
     Reason.PODS_NOT_CREATED,
     Reason.UNSCHEDULABLE,
     Reason.IMAGE_UNAVAILABLE,
-    Reason.CONTAINER_FAILED,
+    *START_FAILURES,
     Reason.NAME_NOT_SERVED,
 )
 
@@ -141,12 +147,13 @@ def _troubles(
             yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure)
     for pod in seen.pods:
         if pod.alive and pod.uid not in serving:
-            yield from _trouble(pod, answers)
+            yield from _trouble(pod, seen, answers)
 
 
-def _trouble(pod: Pod, answers: Mapping[str, Answer]) -> Iterable[Trouble]:
-    if pod.trouble is not None:
-        yield Trouble(pod.trouble.reason, f"Pod {pod.name}: {pod.trouble.message}")
+def _trouble(pod: Pod, seen: Observed, answers: Mapping[str, Answer]) -> Iterable[Trouble]:
+    trouble = trouble_of(pod, seen)
+    if trouble is not None:
+        yield trouble
     answer = answers.get(pod.incarnation)
     if answer is not None and answer.problem is not None:
         yield Trouble(Reason.NAME_NOT_SERVED, answer.problem)

@@ -13,6 +13,8 @@ from typing import Any
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, LABEL_SERVING
+from speculative_operator.controller.causes import Ending
+from speculative_operator.plan.overlay import ENGINE
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
 STARTUP = ("PodScheduled", "Ready")
@@ -60,6 +62,10 @@ class Pod:
     """Unix time at which it got its node; None while it has none."""
     ready_since: float | None = None
     """Unix time at which it became ready; None while it is not."""
+    ending: Ending | None = None
+    """How its engine, or the pod, ended the last time; None for a pod that is ready or never did."""
+    starts: int = 0
+    """How often its engine was started and ended."""
 
     @property
     def alive(self) -> bool:
@@ -79,6 +85,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
     restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
     ready = _condition(status, "Ready").get("status") == "True"
     first = ready and not restarts
+    ending, starts = (None, 0) if ready else _ending_of(status)
     return Pod(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -96,6 +103,8 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         restarts=restarts,
         scheduled=_since(status, "PodScheduled"),
         ready_since=_since(status, "Ready"),
+        ending=ending,
+        starts=starts,
     )
 
 
@@ -121,12 +130,36 @@ def _trouble(status: Mapping[str, Any]) -> Trouble | None:
     """The earliest cause; None while the pod is only coming up."""
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
-        return Trouble(Reason.UNSCHEDULABLE, _short(scheduled.get("message", "")))
+        return Trouble(Reason.UNSCHEDULABLE, short(scheduled.get("message", "")))
     if status.get("phase") == "Failed":
         words = ": ".join(status[key] for key in ("reason", "message") if status.get(key))
-        return Trouble(Reason.CONTAINER_FAILED, _short(words or "the pod failed"))
+        return Trouble(Reason.CONTAINER_FAILED, short(words or "the pod failed"))
     found = (_container_trouble(container) for container in _containers(status))
     return next((trouble for trouble in found if trouble is not None), None)
+
+
+def _ending_of(status: Mapping[str, Any]) -> tuple[Ending | None, int]:
+    """How the engine ended the last time, and how often it did; what ended the whole pod first."""
+    if status.get("phase") == "Failed" and status.get("reason"):
+        return Ending(status["reason"], None, status.get("message", "")), 1
+    for container in status["containerStatuses"]:
+        ended = _terminated(container)
+        if container["name"] == ENGINE and ended:
+            now = 1 if (container.get("state") or {}).get("running") is None else 0
+            return _as_ending(ended), int(container.get("restartCount", 0)) + now
+    return None, 0
+
+
+def _terminated(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Its last end; empty while there was none."""
+    state, last = container.get("state") or {}, container.get("lastState") or {}
+    ended: Mapping[str, Any] = state.get("terminated") or last.get("terminated") or {}
+    return ended
+
+
+def _as_ending(ended: Mapping[str, Any]) -> Ending:
+    message = str(ended.get("message") or "").strip()
+    return Ending(ended.get("reason", "Unknown"), ended.get("exitCode"), message)
 
 
 def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -141,12 +174,13 @@ def _container_trouble(container: Mapping[str, Any]) -> Trouble | None:
     if reason in IMAGE_REASONS:
         # The kubelet alternates between two reasons; the longer one wraps the other's message.
         cause = message.split("ErrImagePull: ", 1)[-1] or reason
-        return Trouble(Reason.IMAGE_UNAVAILABLE, _short(f"container {name}: {cause}"))
-    ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
+        return Trouble(Reason.IMAGE_UNAVAILABLE, short(f"container {name}: {cause}"))
+    ended = _terminated(container)
     if ended and not (ended.get("exitCode") == 0 and _is_done(container)):
-        return Trouble(Reason.CONTAINER_FAILED, _short(f"container {name} {_ending(ended)}"))
+        words = _as_ending(ended).words
+        return Trouble(Reason.CONTAINER_FAILED, short(f"container {name} {words}"))
     if reason and reason not in PREPARING:
-        return Trouble(Reason.CONTAINER_FAILED, _short(f"container {name}: {reason}: {message}"))
+        return Trouble(Reason.CONTAINER_FAILED, short(f"container {name}: {reason}: {message}"))
     return None
 
 
@@ -155,15 +189,10 @@ def _is_done(container: Mapping[str, Any]) -> bool:
     return bool(container.get("ready"))
 
 
-def _ending(ended: Mapping[str, Any]) -> str:
-    words = f"ended: {ended.get('reason', 'Unknown')}, exit code {ended.get('exitCode')}"
-    message = str(ended.get("message") or "").strip()
-    return f"{words}: {message}" if message else words
-
-
 def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return next((c for c in status["conditions"] if c["type"] == kind), {})
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Cut to what a message may hold."""
     return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"

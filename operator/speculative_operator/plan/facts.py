@@ -32,6 +32,14 @@ class RevisionFacts(ApiModel):
     hardware: str | None = Field(
         default=None, description="Digest of the GPUs and how the model is split over them."
     )
+    reduced_from: str | None = Field(
+        default=None,
+        description="Key of the revision as the spec asks for it, which does not start.",
+    )
+    left_out: tuple[str, ...] | None = Field(
+        default=None,
+        description="Options of speculation, by vLLM's names, without which this one is started.",
+    )
 
     def wire(self) -> Mapping[str, Any]:
         """As recorded, in camelCase."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speculative_operator.api import defaults
 from speculative_operator.api.names import ANNOTATION_REFRESH
-from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.resource import SpeculativeModel, SpeculativeModelSpec
 from speculative_operator.api.runtime import RuntimeSpec
 from speculative_operator.api.speculation import Method
 from speculative_operator.plan import overlay, sameness, weights
@@ -53,20 +54,35 @@ class EnginePlan:
     runtime: RuntimeSpec
 
 
-def key_of(model: SpeculativeModel, variant: Variant = Variant.SPECULATIVE) -> str:
+def key_of(
+    model: SpeculativeModel,
+    variant: Variant = Variant.SPECULATIVE,
+    left_out: Sequence[str] = (),
+) -> str:
     """The key of the revision that `model` asks for."""
-    return revision_key(model.spec, model.metadata.annotations.get(ANNOTATION_REFRESH), variant)
+    refresh = model.metadata.annotations.get(ANNOTATION_REFRESH)
+    return revision_key(model.spec, refresh, variant, left_out)
+
+
+def without(spec: SpeculativeModelSpec, left_out: Sequence[str]) -> SpeculativeModelSpec:
+    """The spec without some options of speculation, given by vLLM's names."""
+    options = spec.speculation.options.model_copy(update=dict.fromkeys(left_out))
+    speculation = spec.speculation.model_copy(update={"options": options})
+    return spec.model_copy(update={"speculation": speculation})
 
 
 def plan(
-    model: SpeculativeModel, settings: Settings, variant: Variant = Variant.SPECULATIVE
+    model: SpeculativeModel,
+    settings: Settings,
+    variant: Variant = Variant.SPECULATIVE,
+    left_out: Sequence[str] = (),
 ) -> EnginePlan:
     """The revision that `model` asks for. Raises ModelInvalid where it asks for what cannot be.
 
     The autoregressive variant is the same without speculation in the arguments, and so without the
-    draft's weights.
+    draft's weights. A reduced one leaves some options of speculation out.
     """
-    spec = model.spec
+    spec = without(model.spec, left_out)
     speculates = variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE
     overlay.check(spec.runtime.pod_template)
     refuse_impossible_kernels(spec)
@@ -79,7 +95,7 @@ def plan(
     return EnginePlan(
         owner=Owner.of(model),
         generation=model.metadata.generation,
-        key=key_of(model, variant),
+        key=key_of(model, variant, left_out),
         facts=RevisionFacts(
             method=spec.speculation.method,
             schedule=scheduled,
@@ -92,6 +108,8 @@ def plan(
             stands_in_for=None if variant is Variant.SPECULATIVE else key_of(model),
             target=sameness.target(spec),
             hardware=sameness.hardware(spec),
+            reduced_from=key_of(model) if left_out else None,
+            left_out=tuple(sorted(left_out)) or None,
         ),
         engine_image=spec.runtime.image or settings.engine_image,
         settings=settings,

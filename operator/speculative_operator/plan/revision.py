@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from speculative_operator.api.resource import SpeculativeModelSpec
@@ -49,10 +49,15 @@ OVERLAY = "runtime.podTemplate"
 
 
 def revision_key(
-    spec: SpeculativeModelSpec, refresh: str | None, variant: Variant = Variant.SPECULATIVE
+    spec: SpeculativeModelSpec,
+    refresh: str | None,
+    variant: Variant = Variant.SPECULATIVE,
+    left_out: Sequence[str] = (),
 ) -> str:
-    """10 hex digits. `refresh` is the value of the annotation `speculation.dev/refresh`."""
-    what = {"spec": _pod_shaping(spec), "variant": variant.value, "refresh": refresh}
+    """10 hex digits. `refresh` is the value of the annotation `speculation.dev/refresh`, `left_out`
+    the options of speculation that the spec has and this variant has not."""
+    named = f"reduced:{','.join(sorted(left_out))}" if left_out else variant.value
+    what = {"spec": _pod_shaping(spec), "variant": named, "refresh": refresh}
     return hashlib.sha256(canonical(what).encode()).hexdigest()[:KEY_LENGTH]
 
 

@@ -47,7 +47,7 @@ def rebuilt_revision(deployment: Manifest) -> Manifest | None:
 
 def _facts(arguments: Sequence[str], startup_seconds: int) -> RevisionFacts:
     """Raises one of several errors for arguments that the operator has not written."""
-    config = _speculative_config(arguments)
+    config = speculative_config(arguments)
     capacity = config.get("num_speculative_tokens", 0)
     rows = config.get("num_speculative_tokens_per_batch_size", ())
     lengths = {length for _, _, length in rows} or {capacity}
@@ -63,7 +63,8 @@ def _facts(arguments: Sequence[str], startup_seconds: int) -> RevisionFacts:
     )
 
 
-def _speculative_config(arguments: Sequence[str]) -> Mapping[str, Any]:
+def speculative_config(arguments: Sequence[str]) -> Mapping[str, Any]:
+    """What `plan.arguments` made of `spec.speculation`; {} without speculation."""
     if "--speculative-config" not in arguments:
         return {}
     config: Mapping[str, Any] = json.loads(_values(arguments, "--speculative-config")[0])

@@ -1,0 +1,80 @@
+"""Engines that end before they serve: what is told of it, and whether they are started again. Pure.
+
+The kubelet starts an ended engine again, with a back-off, and its pod holds the GPUs meanwhile.
+Where every start ends the same that is a waste: after as many starts as its cause allows, a
+revision that has never served is found bad, its pods go, and it waits for another spec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speculative_operator.controller.causes import Cause, Part, Speculation, cause_of
+from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.pods import Pod, Trouble, short
+from speculative_operator.plan.overlay import ENGINE
+from speculative_operator.resources.rebuilt_revision import speculative_config
+
+SPECULATION = "speculation"
+"""What is left out where speculation as a whole keeps an engine from starting."""
+
+
+@dataclass(frozen=True)
+class StartFailure:
+    """How the last start of a pod's engine ended, and how many starts have."""
+
+    pod: str
+    cause: Cause
+    words: str
+    starts: int
+
+    @property
+    def final(self) -> bool:
+        """Whether there is no point in another start."""
+        return self.cause.starts is not None and self.starts >= self.cause.starts
+
+    @property
+    def leave_out(self) -> str | None:
+        """What to start without: an option by vLLM's name, or all of speculation; None where that
+        would not help."""
+        if self.cause.option is not None:
+            return self.cause.option
+        return None if self.cause.part is Part.TARGET else SPECULATION
+
+    @property
+    def message(self) -> str:
+        """What to do, and the engine's own words."""
+        return short(f"{self.cause.advice} Pod {self.pod} {self.words}")
+
+
+def failure_of(pod: Pod, seen: Observed) -> StartFailure | None:
+    """How a pod's engine ended; None for one that never did, or is ready again."""
+    if pod.ending is None:
+        return None
+    cause = cause_of(pod.ending, _speculation(pod.revision, seen))
+    return StartFailure(pod.name, cause, pod.ending.words, pod.starts)
+
+
+def final_failure(key: str, seen: Observed) -> StartFailure | None:
+    """Why a revision that has never served should not be started again."""
+    failures = (failure_of(pod, seen) for pod in seen.pods_of(key) if not pod.terminating)
+    return next((failure for failure in failures if failure is not None and failure.final), None)
+
+
+def trouble_of(pod: Pod, seen: Observed) -> Trouble | None:
+    """Why a pod is not ready, with what to do about it."""
+    failure = failure_of(pod, seen)
+    if failure is not None:
+        return Trouble(failure.cause.reason, failure.message)
+    if pod.trouble is None:
+        return None
+    return Trouble(pod.trouble.reason, f"Pod {pod.name}: {pod.trouble.message}")
+
+
+def _speculation(key: str, seen: Observed) -> Speculation:
+    """As the revision's engines were started."""
+    if key not in seen.revisions:
+        return Speculation()
+    containers = seen.revisions[key].recorded.template["spec"]["containers"]
+    arguments = next((c.get("args", ()) for c in containers if c["name"] == ENGINE), ())
+    return Speculation(speculative_config(arguments))
