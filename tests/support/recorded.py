@@ -15,6 +15,7 @@ from speculative_operator.api.status import Condition, ModelStatus
 from speculative_operator.controller.tuner_ports import TuningView
 from speculative_operator.controller.tuning_status import tuning_part
 from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.tuning.memory import MemoryData
 from speculative_operator.tuning.policy import Policy
 
@@ -71,7 +72,8 @@ def _model(view: TuningView, policy: Policy) -> dict[str, Any]:
         served_names=("qwen",),
         startup_seconds=600,
     )
-    part = tuning_part(view.key, facts, policy, view, None)
+    revision = RecordedRevision(view.key, facts, template={})
+    part = tuning_part(revision, view.key, policy, view, None)
     status = ModelStatus(
         observed_generation=1,
         mode=part.mode,

@@ -20,18 +20,22 @@ DEFAULT_PATH = Path("/dev/termination-log")
 MAX_BYTES = 3 * 1024
 MAX_MESSAGE = 2 * 1024
 OWN_PACKAGES = ("vllm", "live_speculation")
+DRAFT_PACKAGE = "spec_decode"
 
 
 def describe(error: BaseException) -> str:
-    """Process, type and message, and the last frame in vLLM's own code; at most MAX_BYTES."""
+    """Process, type and message, the last frame in vLLM's own code, and the last one in its code
+    for drafts, if that is another; at most MAX_BYTES."""
     message = str(error)
     if len(message) > MAX_MESSAGE:
         message = message[:MAX_MESSAGE] + " ..."
     name = type(error).__qualname__
     lines = [f"{current_process().name}: {name}: {message}"]
-    frame = _last_own_frame(error.__traceback__)
+    frame, draft = _last_frames(error.__traceback__)
     if frame is not None:
         lines.append(f"at {frame}")
+    if draft is not None and draft != frame:
+        lines.append(f"called by {draft}")
     if error.__cause__ is not None:
         cause = str(error.__cause__)[:512]
         lines.append(f"caused by {type(error.__cause__).__qualname__}: {cause}")
@@ -111,14 +115,16 @@ def _write(path: Path, error: BaseException) -> None:
         logging.getLogger("vllm.live_speculation").warning("termination log: %r", problem)
 
 
-def _last_own_frame(trace: TracebackType | None) -> str | None:
-    """The innermost frame of vLLM's own code, else the innermost of all, as `file:line in name`."""
-    own = last = None
+def _last_frames(trace: TracebackType | None) -> tuple[str | None, str | None]:
+    """The innermost frame of vLLM's own code, else the innermost of all, and the innermost one of
+    its code for drafts, as `file:line in name`."""
+    own = last = draft = None
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", "?"))
         file = module.replace(".", "/") + ".py"
         last = f"{file}:{trace.tb_lineno} in {trace.tb_frame.f_code.co_name}"
         if module.partition(".")[0] in OWN_PACKAGES:
             own = last
+            draft = last if DRAFT_PACKAGE in module.split(".") else draft
         trace = trace.tb_next
-    return own or last
+    return own or last, draft

@@ -172,6 +172,14 @@ class Reason(Explained):
         "Autoregressive",
         "The engines were restarted without speculation, since that is faster on this traffic.",
     )
+    REDUCED = (
+        "Reduced",
+        "An option of speculation keeps engines from starting; they were started without it.",
+    )
+    SPECULATION_FAILS = (
+        "SpeculationFails",
+        "Engines do not start with speculation; they were started without it.",
+    )
     METRICS_UNREACHABLE = "MetricsUnreachable", "The engines' numbers cannot be read."
     METRICS_INVALID = "MetricsInvalid", "The engines' numbers can be read but not understood."
 
@@ -216,6 +224,9 @@ START_FAILURES = (
 )
 """Why an engine ended."""
 
+STANDS_IN = (Reason.REDUCED, Reason.SPECULATION_FAILS)
+"""What serves is not all that the spec asks for, since that does not start."""
+
 REASONS: dict[ConditionType, tuple[Reason, ...]] = {
     ConditionType.ACCEPTED: (
         Reason.VALID,
@@ -248,6 +259,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.CONTAINER_FAILED,
         Reason.NAME_NOT_SERVED,
         Reason.REJECTED,
+        *START_FAILURES,
         Reason.NOT_ACCEPTED,
     ),
     ConditionType.SPECULATION_HEALTHY: (
@@ -264,6 +276,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.NO_TRAFFIC,
         Reason.PAUSED,
         Reason.AUTOREGRESSIVE,
+        *STANDS_IN,
         Reason.METRICS_UNREACHABLE,
         Reason.METRICS_INVALID,
     ),
@@ -300,6 +313,10 @@ class EventReason(Explained):
     )
     ROLLED_OUT = "RolledOut", "All pods run the newest revision."
     PROMOTED = "Promoted", "A revision on trial has passed; all other pods follow."
+    START_FAILED = (
+        "StartFailed",
+        "Engines do not start as the spec asks; the message says what is done instead.",
+    )
     ROLLED_BACK = "RolledBack", "A revision was rejected; the last good one runs."
     PROPOSAL_LENGTH_CHANGED = (
         "ProposalLengthChanged",

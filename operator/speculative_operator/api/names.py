@@ -39,6 +39,9 @@ ANNOTATION_VERDICT_TIME: Final = "speculation.dev/verdict-time"
 ANNOTATION_VERDICT_MESSAGE: Final = "speculation.dev/verdict-message"
 ANNOTATION_REFERENCE: Final = "speculation.dev/reference-output"
 """On the ControllerRevision of a revision on trial: what the running one answered before."""
+ANNOTATION_VERDICT_LEAVE_OUT: Final = "speculation.dev/verdict-leave-out"
+"""On the record of a bad revision: the option of speculation, or `speculation`, without which the
+model may start."""
 
 # Ports of an engine's pod, by name.
 PORT_HTTP: Final = "http"

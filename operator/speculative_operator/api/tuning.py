@@ -74,8 +74,15 @@ class FallbackLevel(StrEnum):
     RESTART = "Restart"
 
 
+class OnStartFailure(StrEnum):
+    """Serve starts without what keeps engines from starting, Fail starts nothing else."""
+
+    SERVE = "Serve"
+    FAIL = "Fail"
+
+
 class FallbackSpec(ApiModel):
-    """How far the operator may go where speculation costs more than it brings."""
+    """How far the operator may go where speculation costs too much, or does not start."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -111,6 +118,12 @@ class FallbackSpec(ApiModel):
         description="Whether one of two or more replicas stays speculative meanwhile, so that the "
         "way back is measured and not guessed.",
     )
+    on_start_failure: OnStartFailure = Field(
+        default=OnStartFailure.SERVE,
+        description="Where speculation keeps engines from starting and no older revision serves: "
+        "Serve starts them without the option that is at fault, else without speculation, and says "
+        "so; Fail starts none until the spec changes. It holds in every mode.",
+    )
 
 
 class TuningSpec(ApiModel):
@@ -139,5 +152,5 @@ class TuningSpec(ApiModel):
     fallback: FallbackSpec = Field(
         default=FallbackSpec(),
         description="How far the operator may go where speculation costs more than it brings. With "
-        "mode Off it is not looked at; mode Recommend only says what would be done.",
+        "mode Off only onStartFailure is looked at; mode Recommend only says what would be done.",
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from pydantic.alias_generators import to_camel
+
 from speculative_operator.api.conditions import (
     START_FAILURES,
     ConditionStatus,
@@ -21,7 +23,9 @@ from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble
+from speculative_operator.controller.revision_verdict import RevisionVerdict
 from speculative_operator.controller.start_failures import trouble_of
+from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.tuning.verdict import Verdict
 
 EARLIEST_FIRST = (
@@ -54,6 +58,8 @@ def ready(
             Reason.SERVING,
             "All replicas are ready and list the served names.",
         )
+    if desired.stopped and desired.rejected is not None:
+        return _as_false(_rejection(desired.rejected, "No pods are started."))
     troubles = list(_troubles(seen, serving, answers))
     if not troubles:
         return Verdict(ConditionStatus.FALSE, Reason.STARTING, "Engines are being started.")
@@ -90,12 +96,27 @@ def rejected(desired: Desired) -> Verdict | None:
     found, current = desired.rejected, desired.current
     if found is None or current is None:
         return None
+    if desired.stopped:
+        return _rejection(found, "No pods are started.")
+    instead = without_words(current.facts)
+    runs = f"It is served without {instead}." if instead else f"Revision {current.key} runs."
+    return _rejection(found, runs)
+
+
+def _rejection(found: RevisionVerdict, runs: str) -> Verdict:
     return Verdict(
         ConditionStatus.TRUE,
         found.reason or Reason.REJECTED,
-        f"{found.message} Revision {current.key} runs. Change the spec, or set the annotation "
-        f"{ANNOTATION_REFRESH} to another value to try the same once more.",
+        f"{found.message} {runs} Change the spec, or set the annotation {ANNOTATION_REFRESH} to "
+        "another value to try the same once more.",
     )
+
+
+def without_words(facts: RevisionFacts) -> str:
+    """What a stand-in leaves out, as a user knows it; empty for all other revisions."""
+    if facts.left_out:
+        return ", ".join(f"speculation.options.{to_camel(name)}" for name in facts.left_out)
+    return "speculation" if facts.stands_in_for is not None else ""
 
 
 def conditions(
@@ -135,6 +156,10 @@ def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionTyp
     return {}
 
 
+def _as_false(verdict: Verdict) -> Verdict:
+    return Verdict(ConditionStatus.FALSE, verdict.reason, verdict.message)
+
+
 def _as_true(verdict: Verdict) -> Verdict:
     return Verdict(ConditionStatus.TRUE, verdict.reason, verdict.message)
 
@@ -145,8 +170,9 @@ def _troubles(
     for deployment in seen.deployments.values():
         if deployment.failure is not None:
             yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure)
-    for pod in seen.pods:
-        if pod.alive and pod.uid not in serving:
+    alive = [pod for pod in seen.pods if pod.alive]
+    for pod in alive or seen.pods:
+        if pod.uid not in serving and not pod.terminating:
             yield from _trouble(pod, seen, answers)
 
 

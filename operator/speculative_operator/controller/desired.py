@@ -21,6 +21,7 @@ from speculative_operator.controller.policy import (
 )
 from speculative_operator.controller.probation import Known, Probation
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.start_failures import not_to_start
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.trial_checks import Findings
 from speculative_operator.controller.trial_marks import beside, recordable, serving_labels
@@ -75,6 +76,7 @@ class Desired:
     probation    the trial of the current revision, while it is on trial
     reference    what the running revision answered, to be recorded with the one on trial
     rejected     why the revision that the spec asks for should not run
+    stopped      no start of the current revision can succeed, so it gets no pods
     states       the revisions as the rollout counts them, the current one last
     """
 
@@ -91,6 +93,7 @@ class Desired:
     probation: Probation | None = None
     reference: tuple[str, ReferenceOutput] | None = None
     rejected: RevisionVerdict | None = None
+    stopped: bool = False
     states: tuple[RevisionState, ...] = ()
 
 
@@ -105,6 +108,7 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
     verdict = probation.verdict(now) if probation is not None else None
     reference = probation.reference if probation is not None else None
     key = wanted.main.revision.key
+    ruled = {key: verdict} if verdict is not None else {}
     return Desired(
         accepted=accepted,
         current=wanted.main.revision,
@@ -115,10 +119,11 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         pods=tuple(aim.pods()),
         leftovers=tuple(aim.leftovers(keep=good[-1:])),
         labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),
-        found=((key, verdict),) if verdict is not None else (),
+        found=tuple({**ruled, **dict(not_to_start(seen, good, now))}.items()),
         probation=probation,
         reference=(key, reference) if reference is not None else None,
         rejected=wanted.rejected,
+        stopped=wanted.stopped,
         states=aim.states,
     )
 
@@ -171,7 +176,8 @@ class _Aim:
     def _targets(self, sensor: str | None) -> Mapping[str, int]:
         """Replicas by revision. A revision on trial has one, beside the running one where that is
         possible: with one replica only while surging."""
-        current, total = self.wanted.main.revision.key, self.model.spec.replicas
+        current = self.wanted.main.revision.key
+        total = 0 if self.wanted.stopped else self.model.spec.replicas
         if self.probation is not None and self.beside is not None:
             if total > 1:
                 return targets(self.revisions, self.beside, total, current)

@@ -63,7 +63,7 @@ class Pod:
     ready_since: float | None = None
     """Unix time at which it became ready; None while it is not."""
     ending: Ending | None = None
-    """How its engine, or the pod, ended the last time; None for a pod that is ready or never did."""
+    """How its engine, or the pod, ended the last time; None while it is ready or never did."""
     starts: int = 0
     """How often its engine was started and ended."""
 

@@ -213,7 +213,7 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
     if serving is None or pair is None:
         return None
     speculative = seen.revisions.get(pair.speculative)
-    facts = speculative.recorded.facts if speculative is not None else serving.facts
+    facts = pair.tuned(speculative.recorded.facts if speculative is not None else serving.facts)
     pods = seen.pods_of(pair.speculative)
     plain = seen.pods_of(pair.autoregressive) if pair.autoregressive is not None else ()
     return TunedModel(
@@ -223,7 +223,7 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
         key=pair.speculative,
         policy=policy_of(model.spec, facts),
         scheduled=facts.schedule,
-        restart_helps=not facts.schedule and needs_schedule(model.spec),
+        restart_helps=bool(facts.choices) and not facts.schedule and needs_schedule(model.spec),
         look=model.metadata.annotations.get(ANNOTATION_LOOK),
         replicas=_replicas(pods),
         plain=_replicas(plain),

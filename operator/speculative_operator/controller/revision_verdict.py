@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from speculative_operator.api.conditions import Reason
+from speculative_operator.api.conditions import START_FAILURES, Reason
 from speculative_operator.api.names import (
     ANNOTATION_VERDICT,
+    ANNOTATION_VERDICT_LEAVE_OUT,
     ANNOTATION_VERDICT_MESSAGE,
     ANNOTATION_VERDICT_TIME,
 )
 
 SEPARATOR = ": "
+SPECULATION = "speculation"
+"""What is left out where speculation as a whole keeps engines from starting."""
 REASONS_BY_NAME = {reason.value: reason for reason in Reason}
 
 
@@ -31,12 +34,14 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class RevisionVerdict:
-    """`at` is when it was found, RFC 3339. A bad one has a reason, a good one may have."""
+    """`at` is when it was found, RFC 3339. A bad one has a reason, a good one may have. `leave_out`
+    is what a bad one may start without: an option of speculation by vLLM's name, or SPECULATION."""
 
     standing: Standing
     at: str = ""
     reason: Reason | None = None
     message: str = ""
+    leave_out: str | None = None
 
     @classmethod
     def read(cls, annotations: Mapping[str, str]) -> RevisionVerdict | None:
@@ -55,7 +60,13 @@ class RevisionVerdict:
             at=annotations.get(ANNOTATION_VERDICT_TIME, ""),
             reason=known,
             message=annotations.get(ANNOTATION_VERDICT_MESSAGE, ""),
+            leave_out=annotations.get(ANNOTATION_VERDICT_LEAVE_OUT),
         )
+
+    @property
+    def fails_to_start(self) -> bool:
+        """Whether its engines end before they serve, so that none should be started."""
+        return self.standing is Standing.BAD and self.reason in START_FAILURES
 
     def annotations(self) -> Mapping[str, str]:
         """All of it, as it is written."""
@@ -64,4 +75,5 @@ class RevisionVerdict:
             ANNOTATION_VERDICT: SEPARATOR.join(words),
             ANNOTATION_VERDICT_TIME: self.at,
             ANNOTATION_VERDICT_MESSAGE: self.message,
+            **({ANNOTATION_VERDICT_LEAVE_OUT: self.leave_out} if self.leave_out else {}),
         }

@@ -7,16 +7,20 @@ revision that has never served is found bad, its pods go, and it waits for anoth
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from speculative_operator.controller.causes import Cause, Part, Speculation, cause_of
+from speculative_operator.controller.cause_signs import Cause, Part
+from speculative_operator.controller.causes import Speculation, cause_of
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble, short
+from speculative_operator.controller.revision_verdict import (
+    SPECULATION,
+    RevisionVerdict,
+    Standing,
+)
 from speculative_operator.plan.overlay import ENGINE
 from speculative_operator.resources.rebuilt_revision import speculative_config
-
-SPECULATION = "speculation"
-"""What is left out where speculation as a whole keeps an engine from starting."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,22 @@ def failure_of(pod: Pod, seen: Observed) -> StartFailure | None:
     return StartFailure(pod.name, cause, pod.ending.words, pod.starts)
 
 
-def final_failure(key: str, seen: Observed) -> StartFailure | None:
-    """Why a revision that has never served should not be started again."""
-    failures = (failure_of(pod, seen) for pod in seen.pods_of(key) if not pod.terminating)
-    return next((failure for failure in failures if failure is not None and failure.final), None)
+def not_to_start(
+    seen: Observed, good: Collection[str], now: str
+) -> Iterator[tuple[str, RevisionVerdict]]:
+    """Verdicts on revisions that have never served, and of which no start can succeed."""
+    for key in seen.by_age():
+        if key in good or seen.standing(key) in (Standing.GOOD, Standing.BAD):
+            continue
+        failures = (failure_of(pod, seen) for pod in seen.pods_of(key) if not pod.terminating)
+        final = next((f for f in failures if f is not None and f.final), None)
+        if final is not None:
+            yield (
+                key,
+                RevisionVerdict(
+                    Standing.BAD, now, final.cause.reason, final.message, final.leave_out
+                ),
+            )
 
 
 def trouble_of(pod: Pod, seen: Observed) -> Trouble | None:

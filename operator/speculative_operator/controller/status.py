@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.resource import SpeculativeModel
@@ -13,19 +13,28 @@ from speculative_operator.api.status import (
     ReplicaDetail,
     Revisions,
 )
-from speculative_operator.controller.conditions import conditions, progressing, ready, rejected
+from speculative_operator.controller.conditions import (
+    conditions,
+    progressing,
+    ready,
+    rejected,
+    without_words,
+)
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.revision_verdict import Standing
+from speculative_operator.controller.stand_ins import rejected as rejected_revision
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.controller.tuning_status import (
     TUNING_CONDITIONS,
     TuningPart,
     tuning_part,
 )
+from speculative_operator.controller.variants import Pair
+from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.names import Owner
 from speculative_operator.resources.metadata import pods_of
 from speculative_operator.tuning.verdict import Verdict
@@ -52,7 +61,7 @@ def status(
 ) -> ModelStatus:
     """What users read of the model."""
     serving = serving_pods(seen, found)
-    part = _tuning(model, desired, found)
+    part = _tuning(model, seen, desired, found)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
         ConditionType.READY: ready(model.spec.replicas, seen, desired, serving, found.answers),
@@ -145,13 +154,31 @@ def _trial(seen: Observed, desired: Desired) -> str | None:
     return key if key is not None and seen.standing(key) is Standing.TRIAL else None
 
 
-def _tuning(model: SpeculativeModel, desired: Desired, found: Findings) -> TuningPart:
+def _tuning(
+    model: SpeculativeModel, seen: Observed, desired: Desired, found: Findings
+) -> TuningPart:
     if desired.serving is None:
         nothing = dict.fromkeys(TUNING_CONDITIONS, NOTHING_RUNS)
         return TuningPart(nothing, mode=None, proposal_length=None, schedule=())
-    facts = desired.serving.facts
-    policy = policy_of(model.spec, facts)
-    return tuning_part(desired.serving.key, facts, policy, found.view, found.before)
+    facts, pair = desired.serving.facts, desired.pair or Pair(desired.serving.key, None)
+    policy = policy_of(model.spec, pair.tuned(facts))
+    part = tuning_part(desired.serving, pair.speculative, policy, found.view, found.before)
+    crippled = _crippled(facts, seen)
+    if crippled is None:
+        return part
+    return replace(part, verdicts={**part.verdicts, ConditionType.SPECULATION_HEALTHY: crippled})
+
+
+def _crippled(facts: RevisionFacts, seen: Observed) -> Verdict | None:
+    """That the serving revision only stands in for one that does not start with all of its
+    speculation."""
+    asked = facts.reduced_from or facts.stands_in_for
+    why = rejected_revision(asked, seen) if asked is not None else None
+    if why is None:
+        return None
+    reason = Reason.REDUCED if facts.left_out else Reason.SPECULATION_FAILS
+    message = f"Served without {without_words(facts)}, which keeps engines from starting. "
+    return Verdict(ConditionStatus.FALSE, reason, message + why.message)
 
 
 def _details(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from speculative_operator.api.conditions import (
+    STANDS_IN,
+    START_FAILURES,
     ConditionStatus,
     ConditionType,
     EventReason,
@@ -44,13 +46,24 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
     stalled = _condition(after, ConditionType.STALLED)
     if stalled is not None:
         if before is None or _message(before, ConditionType.STALLED) != stalled.message:
-            yield Notice(EventReason.ROLLED_BACK, stalled.message, warning=True)
+            yield Notice(_stalled_by(after), stalled.message, warning=True)
         return
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
     last_good = before.revisions.last_good if before is not None else None
     if _settled(after) and after.revisions.last_good != last_good:
         yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
+
+
+def _stalled_by(status: ModelStatus) -> EventReason:
+    """Whether nothing older serves instead of what was rejected."""
+    ready, healthy = (
+        _condition(status, kind)
+        for kind in (ConditionType.READY, ConditionType.SPECULATION_HEALTHY)
+    )
+    stopped = ready is not None and ready.reason in START_FAILURES
+    stands_in = healthy is not None and healthy.reason in STANDS_IN
+    return EventReason.START_FAILED if stopped or stands_in else EventReason.ROLLED_BACK
 
 
 def _message(status: ModelStatus, kind: ConditionType) -> str | None:

@@ -28,6 +28,7 @@ from speculative_operator.controller.policy import first_decision
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.tuning import alternatives
 from speculative_operator.tuning import verdict as tuning
 from speculative_operator.tuning.outlook import Outlook
@@ -54,15 +55,16 @@ class TuningPart:
 
 
 def tuning_part(
-    key: str,
-    facts: RevisionFacts,
+    revision: RecordedRevision,
+    tuned: str,
     policy: Policy,
     view: TuningView | None,
     before: ModelStatus | None,
 ) -> TuningPart:
-    """The newest that is known of the tuning of revision `key`, of which the tuner tells under the
-    key of its speculative variant."""
-    if view is not None and view.key == (facts.stands_in_for or key):
+    """The newest that is known of the tuning of a revision, of which the tuner tells under the key
+    `tuned`, usually that of its speculative variant."""
+    key, facts = revision.key, revision.facts
+    if view is not None and view.key == tuned:
         plain = facts.stands_in_for is not None
         table = ((1, facts.max_num_seqs, 0),) if plain else view.table
         return TuningPart(

@@ -1,8 +1,9 @@
 """Which revision of a model should run, and in which variant: started with or without speculation.
 
 It is the one that the spec asks for, unless that was found bad: then it is the last good one, where
-there is one. Nothing is remembered for that: the verdict stands on the revision's record, so going
-back is no loop, and a newer spec supersedes both at once.
+there is one, else a stand-in (`stand_ins`), else nothing that fails to start. Nothing is remembered
+for that: the verdict stands on the revision's record, so going back is no loop, and a newer spec
+supersedes both at once.
 
 The tuner says which variant is wanted, from its memory. Before its first word nothing is moved that
 runs without speculation: a new operator must not undo what the last one has decided.
@@ -18,8 +19,10 @@ from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.observed import Observed
-from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.revision_verdict import RevisionVerdict
+from speculative_operator.controller.stand_ins import Form, rejected, stand_in, stand_ins_for
 from speculative_operator.errors import ModelInvalid
+from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.model import key_of, plan
 from speculative_operator.plan.settings import Settings
 from speculative_operator.resources.controller_revision import (
@@ -44,20 +47,29 @@ class Pair:
     def key(self, variant: Variant) -> str | None:
         return self.autoregressive if variant is Variant.AUTOREGRESSIVE else self.speculative
 
+    def tuned(self, facts: RevisionFacts) -> RevisionFacts:
+        """What the tuner should know of one of the two: one that stands alone, since speculation
+        does not start, has nothing to tune."""
+        alone = facts.stands_in_for is not None and self.autoregressive is None
+        return facts.without_speculation() if alone else facts
+
     def __contains__(self, key: str) -> bool:
         return key in (self.speculative, self.autoregressive)
 
 
 def pair_of(key: str, seen: Observed) -> Pair:
-    """The variants of a recorded revision, whichever of the two it is."""
-    facts = seen.revisions[key].recorded.facts if key in seen.revisions else None
-    speculative = facts.stands_in_for or key if facts is not None else key
-    stand_ins = (
-        other
-        for other, revision in seen.revisions.items()
-        if revision.recorded.facts.stands_in_for == speculative
-    )
-    return Pair(speculative, next(stand_ins, None))
+    """The variants of a recorded revision, whichever of the two it is. One that stands alone, since
+    its speculative variant does not start, is both."""
+    if key not in seen.revisions:
+        return Pair(key, None)
+    facts = seen.revisions[key].recorded.facts
+    asked = facts.stands_in_for or facts.reduced_from or key
+    others = stand_ins_for(asked, seen)
+    plain = next((k for k in others if seen.revisions[k].recorded.facts.stands_in_for), None)
+    if key != plain:
+        return Pair(key, plain)
+    speculative = [k for k in (asked, *sorted(others)) if k != plain and not rejected(k, seen)]
+    return Pair(speculative[0], plain) if speculative else Pair(key, None)
 
 
 @dataclass(frozen=True)
@@ -72,13 +84,14 @@ class Wanted:
 class Current:
     """What should run: `main`, one of the `pair`, and one pod of `sensor` beside it. While it is
     not known which variant is wanted, `held`, no pod comes or goes. `rejected` is why the revision
-    that the spec asks for should not run."""
+    that the spec asks for should not run, `stopped` that no start of `main` can succeed."""
 
     main: Wanted
     pair: Pair
     sensor: Wanted | None = None
     held: bool = False
     rejected: RevisionVerdict | None = None
+    stopped: bool = False
 
     @property
     def missing(self) -> tuple[Manifest, ...]:
@@ -96,30 +109,41 @@ def current(
 ) -> tuple[Verdict, Current | None]:
     """The revision that the spec asks for, in the variant that the tuner wants.
 
-    If it is bad, it is the last good one; without one, it is the bad one all the same. While the
-    spec is refused it is the one that was current before, else the newest recorded one that is not
-    bad. `last_good` is the key that status calls so.
+    If it is bad, it is the last good one; without one, a stand-in; without that, it is the bad one
+    all the same, but no pods of one that fails to start. While the spec is refused it is the one
+    that was current before, else the newest recorded one that is not bad. `last_good` is the key
+    that status calls so.
     """
-    pair = Pair(key_of(model), key_of(model, Variant.AUTOREGRESSIVE))
-    rejected = _rejected(pair.speculative, seen)
-    if rejected is not None:
-        good = [key for key in seen.by_age() if seen.is_good(key, last_good)]
+    asked = key_of(model)
+    verdict, form = rejected(asked, seen), Form()
+    if verdict is not None:
+        others = stand_ins_for(asked, seen)
+        good = [k for k in seen.by_age() if k not in others and seen.is_good(k, last_good)]
         if good:
-            return ACCEPTED, replace(_recorded(good[-1], seen, choice), rejected=rejected)
+            return ACCEPTED, replace(_recorded(good[-1], seen, choice), rejected=verdict)
+        form = stand_in(model, seen) or form
+    pair = _pair(model, form)
     variant, held = _variant(model, pair, seen, choice)
     try:
-        main = _asked_for(model, seen, settings, variant)
+        main = _asked_for(model, seen, settings, _in(variant, form))
         beside = _has_sensor(pair, variant, choice)
-        sensor = _asked_for(model, seen, settings, Variant.SPECULATIVE) if beside else None
+        sensor = _asked_for(model, seen, settings, form) if beside else None
     except ModelInvalid as refusal:
-        verdict = Verdict(ConditionStatus.FALSE, Reason.INVALID, str(refusal))
-        return verdict, _so_far(model, seen, choice)
-    return ACCEPTED, Current(main, pair, sensor, held, rejected)
+        invalid = Verdict(ConditionStatus.FALSE, Reason.INVALID, str(refusal))
+        return invalid, _so_far(model, seen, choice)
+    own = rejected(main.revision.key, seen)
+    stopped = own is not None and own.fails_to_start
+    return ACCEPTED, Current(main, pair, sensor, held, verdict, stopped)
 
 
-def _rejected(key: str, seen: Observed) -> RevisionVerdict | None:
-    verdict = seen.verdict(key)
-    return verdict if verdict is not None and verdict.standing is Standing.BAD else None
+def _pair(model: SpeculativeModel, form: Form) -> Pair:
+    """Of a stand-in without speculation there is no other variant."""
+    alone = form.variant is Variant.AUTOREGRESSIVE
+    return Pair(form.key(model), None if alone else key_of(model, Variant.AUTOREGRESSIVE))
+
+
+def _in(variant: Variant, form: Form) -> Form:
+    return Form(variant) if variant is Variant.AUTOREGRESSIVE else form
 
 
 def _variant(
@@ -127,7 +151,7 @@ def _variant(
 ) -> tuple[Variant, bool]:
     """The variant to run, and whether it is only what runs until the tuner has spoken. Without
     speculation none runs that was found bad."""
-    if pair.autoregressive is not None and _rejected(pair.autoregressive, seen) is not None:
+    if pair.autoregressive is not None and rejected(pair.autoregressive, seen) is not None:
         return Variant.SPECULATIVE, False
     if choice is not None:
         speaks = choice.key == pair.speculative
@@ -143,13 +167,11 @@ def _has_sensor(pair: Pair, variant: Variant, choice: VariantChoice | None) -> b
     return speaks and variant is Variant.AUTOREGRESSIVE
 
 
-def _asked_for(
-    model: SpeculativeModel, seen: Observed, settings: Settings, variant: Variant
-) -> Wanted:
+def _asked_for(model: SpeculativeModel, seen: Observed, settings: Settings, form: Form) -> Wanted:
     """As it was recorded, else as it would be now. Raises ModelInvalid."""
-    key = key_of(model, variant)
+    key = form.key(model)
     if key not in seen.revisions:
-        new = controller_revision(plan(model, settings, variant))
+        new = controller_revision(plan(model, settings, form.variant, form.left_out))
         return Wanted(recorded(new), new)
     return _as_recorded(key, seen)
 
@@ -168,7 +190,7 @@ def _so_far(
 ) -> Current | None:
     """What runs while the spec of now is refused."""
     known = [*seen.by_age(), *_current_so_far(model, seen)]
-    not_bad = [key for key in known if _rejected(key, seen) is None]
+    not_bad = [key for key in known if rejected(key, seen) is None]
     return _recorded((not_bad or known)[-1], seen, choice) if known else None
 
 
@@ -179,7 +201,7 @@ def _recorded(newest: str, seen: Observed, choice: VariantChoice | None) -> Curr
     key, beside = newest, False
     if choice is not None and choice.key == pair.speculative:
         wanted = pair.key(choice.variant)
-        if wanted is not None and _rejected(wanted, seen) is None:
+        if wanted is not None and rejected(wanted, seen) is None:
             key = wanted
             beside = choice.sensor and choice.variant is Variant.AUTOREGRESSIVE
     sensor = pair.speculative if beside and pair.speculative in seen.revisions else None

@@ -41,6 +41,11 @@ class RevisionFacts(ApiModel):
         description="Options of speculation, by vLLM's names, without which this one is started.",
     )
 
+    def without_speculation(self) -> RevisionFacts:
+        """As of an engine of method none: there is nothing to tune."""
+        nothing = {"method": Method.NONE, "schedule": False, "capacity": 0, "initial": 0}
+        return self.model_copy(update={**nothing, "choices": ()})
+
     def wire(self) -> Mapping[str, Any]:
         """As recorded, in camelCase."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)

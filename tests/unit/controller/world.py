@@ -11,6 +11,7 @@ from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_REVISION
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
+from speculative_operator.controller.causes import Ending
 from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
@@ -105,6 +106,37 @@ class World:
             if not pod.ready and (names is None or pod.name in names):
                 self._change_pod(pod.name, ready=True)
 
+    def lose_readiness(self) -> None:
+        """All pods fail their probes."""
+        for pod in self.seen().pods:
+            self._change_pod(pod.name, ready=False)
+
+    def refuse_pods(self, reason: str, message: str) -> None:
+        """The kubelet ends all pods."""
+        for pod in self.seen().pods:
+            copy = self.cache.get(Reference("Pod", pod.namespace, pod.name))
+            assert copy is not None
+            found = copy.manifest()
+            status = {"phase": "Failed", "reason": reason, "message": message}
+            found["status"] = {**found["status"], **status}
+            self.cache.put(self._stored({"kind": "Pod", **found}))
+
+    def end_engines(self, ended: Ending, starts: int = 1) -> None:
+        """The engines of all pods that are not Ready have ended so, at so many starts in a row."""
+        terminated = {
+            "reason": ended.reason, "exitCode": ended.exit_code, "message": ended.message,
+        }  # fmt: skip
+        engine = {
+            "name": "engine",
+            "ready": False,
+            "restartCount": starts - 1,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": terminated},
+        }
+        for pod in self.seen().pods:
+            if not pod.ready:
+                self._change_pod(pod.name, engine=engine)
+
     def replicas(self) -> dict[str, int]:
         """Replicas asked for, by revision."""
         return {key: seen.replicas for key, seen in self.seen().deployments.items()}
@@ -169,7 +201,12 @@ class World:
         self.cache.put(self._stored({"kind": "Pod", "metadata": metadata, "status": {}}))
 
     def _change_pod(
-        self, name: str, *, labels: dict[str, str] | None = None, ready: bool | None = None
+        self,
+        name: str,
+        *,
+        labels: dict[str, str] | None = None,
+        ready: bool | None = None,
+        engine: Manifest | None = None,
     ) -> None:
         copy = self.cache.get(Reference("Pod", self.model.metadata.namespace, name))
         assert copy is not None
@@ -178,6 +215,8 @@ class World:
         if ready is not None:
             pod["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
             pod["status"]["podIP"] = "10.0.0.1"
+        if engine is not None:
+            pod["status"]["containerStatuses"] = [engine]
         model_uid = self.model.metadata.uid
         pod["metadata"]["labels"].setdefault("speculation.dev/model-uid", model_uid)
         self.cache.put(self._stored(pod))

@@ -48,6 +48,21 @@ def test_the_place_is_the_last_frame_of_vllms_own_code() -> None:
     assert describe(caught.value).endswith("\nat vllm/v1/engine/core.py:3 in step")
 
 
+def test_vllms_code_for_drafts_is_named_where_it_is_on_the_way() -> None:
+    """A loader of weights fails in the same place for target and draft."""
+    loader: dict[str, Any] = {"__name__": "vllm.model_executor.layers.linear"}
+    exec("def load():\n    raise AssertionError('shapes')\n", loader)
+    draft: dict[str, Any] = {"__name__": "vllm.v1.spec_decode.eagle", "load": loader["load"]}
+    exec("def load_model():\n    load()\n", draft)
+    with pytest.raises(AssertionError) as caught:
+        draft["load_model"]()
+
+    assert describe(caught.value).endswith(
+        "\nat vllm/model_executor/layers/linear.py:2 in load"
+        "\ncalled by vllm/v1/spec_decode/eagle.py:2 in load_model"
+    )
+
+
 def test_a_cause_is_named() -> None:
     """vLLM wraps errors of its workers."""
     try:

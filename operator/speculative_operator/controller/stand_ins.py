@@ -1,0 +1,63 @@
+"""What serves where the engines that the spec asks for do not start. Pure.
+
+First the same without the option of speculation that keeps them from starting, where that is known,
+then without speculation. Each that does not start either is found bad on its own record, so the
+next is tried, and a restart of the operator changes nothing. Another spec, image or value of the
+annotation `speculation.dev/refresh` is another revision, of which nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.api.tuning import OnStartFailure
+from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.plan.model import key_of
+from speculative_operator.tuning.variant import Variant
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a spec is run: in which variant, and without which options, by vLLM's names."""
+
+    variant: Variant = Variant.SPECULATIVE
+    left_out: tuple[str, ...] = ()
+
+    def key(self, model: SpeculativeModel) -> str:
+        """Of the revision."""
+        return key_of(model, self.variant, self.left_out)
+
+
+def rejected(key: str, seen: Observed) -> RevisionVerdict | None:
+    """Why a revision should not run; None where nothing speaks against it."""
+    verdict = seen.verdict(key)
+    return verdict if verdict is not None and verdict.standing is Standing.BAD else None
+
+
+def stand_in(model: SpeculativeModel, seen: Observed) -> Form | None:
+    """The first form of a spec that is not known to be bad, from all of it to no speculation; None
+    where nothing is left, or the user wants no stand-in."""
+    if model.spec.tuning.fallback.on_start_failure is OnStartFailure.FAIL:
+        return None
+    options = model.spec.speculation.options.model_dump(exclude_none=True)
+    form = Form()
+    while (verdict := rejected(form.key(model), seen)) is not None:
+        if verdict.leave_out is None or form.variant is Variant.AUTOREGRESSIVE:
+            return None
+        if verdict.leave_out in options and verdict.leave_out not in form.left_out:
+            form = Form(left_out=tuple(sorted({*form.left_out, verdict.leave_out})))
+        else:
+            form = Form(Variant.AUTOREGRESSIVE)
+    return form
+
+
+def stand_ins_for(key: str, seen: Observed) -> Collection[str]:
+    """The recorded revisions that are forms of another one."""
+    return {
+        other
+        for other, revision in seen.revisions.items()
+        if key in (revision.recorded.facts.stands_in_for, revision.recorded.facts.reduced_from)
+    }
