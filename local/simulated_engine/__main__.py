@@ -8,6 +8,7 @@ Environment, besides the plugin's own:
     SIMULATED_LOAD_SECONDS  1: time from start to the first answer
     SIMULATED_CONTROL_PORT  9406: GET and PATCH /world
     SIMULATED_WORLD         JSON as for PATCH /world: how it starts
+    SIMULATED_END, SIMULATED_END_IF   see `ending`
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from live_speculation.serving import DEFAULT_PORT, PageServer
 from local.simulated_engine.arguments import Arguments, parse_arguments
 from local.simulated_engine.assembly import GroupMissing, assemble, choose_group
 from local.simulated_engine.draft import Draft, Noise
+from local.simulated_engine.ending import end_if_asked
 from local.simulated_engine.faults import spoil_metrics, spoil_state
 from local.simulated_engine.server import Endpoints, control
 from local.simulated_engine.service import EngineDead, Service
@@ -161,8 +163,9 @@ def main() -> None:
     """Exits 0 after a drained stop and, as vLLM does, after the engine's death."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     arguments = parse_arguments(sys.argv[1:])
-    path = os.environ.get(plugin.TERMINATION_LOG) or termination.DEFAULT_PATH
-    termination.watch(Path(path), FATAL_LOGGERS, FATAL_MESSAGES)
+    path = Path(os.environ.get(plugin.TERMINATION_LOG) or termination.DEFAULT_PATH)
+    termination.watch(path, FATAL_LOGGERS, FATAL_MESSAGES)
+    end_if_asked(sys.argv[1:], os.environ, path)
     try:
         service = build(arguments)
     except GroupMissing as missing:

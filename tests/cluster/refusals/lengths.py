@@ -262,6 +262,13 @@ TUNING_REFUSALS = (
         {"tuning.bounds": {"max": 5}, "tuning.fallback": {"level": "Restart"}},
     ),
     Refusal(
+        "an unknown answer to a failed start",
+        {"tuning.fallback": {"onStartFailure": "Retry"}},
+        'spec.tuning.fallback.onStartFailure: Unsupported value: "Retry": supported values: '
+        '"Serve", "Fail"',
+        {"tuning.fallback": {"onStartFailure": "Fail"}},
+    ),
+    Refusal(
         "an unknown level of fallback",
         {"tuning.fallback": {"level": "Cold"}},
         'spec.tuning.fallback.level: Unsupported value: "Cold": supported values: "Live", '
