@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from local.load import LoadReport
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.endings import words
 from tests.support.served import Served, apply
+from tests.support.traffic import traffic
 
 GIVEN_UP = {
     "mtp-length": "ConfigurationRefused",
@@ -23,6 +25,29 @@ GIVEN_UP = {
 """Ends that no further start can mend, if nothing may stand in."""
 
 TRIED_AGAIN = {"hub-unreachable": "ModelUnavailable", "no-gpu": "DeviceFault"}
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A model of which one pod hangs under load; `report` is of the other one."""
+
+    model: Served
+    pod: str
+    sound: str
+    report: LoadReport
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hanging(api: KubernetesApi, place: str, operator: Operator) -> Iterator[Hanging]:
+    """From before the other tests on: a hang takes a minute to be told."""
+    del operator
+    model = apply(api, place, models.simulated_model("hangs", replicas=2))
+    model.wait_ready()
+    hung, sound = model.pods()
+    with traffic(_at(hung), model.name, 2) as first, traffic(_at(sound), model.name, 2) as report:
+        until("both have worked", lambda: first.finished and report.finished, timeout=30)
+        model.world(address=hung["status"]["podIP"], hung=True)
+        yield Hanging(model, _name(hung), _name(sound), report)
 
 
 def start(
@@ -104,6 +129,31 @@ def test_speculation_that_does_not_start_is_done_without_and_told(
     model.wait("the mended spec runs", _as_asked, timeout=90)
     assert model.pod()["metadata"]["uid"] != stand_in
     api.delete("SpeculativeModel", place, model.name)
+
+
+def test_an_engine_that_hangs_is_told_and_replaced_where_that_is_allowed(hanging: Hanging) -> None:
+    """Its probes succeed, so the kubelet does nothing; the other replica serves on."""
+    model, hung = hanging.model, hanging.pod
+    found = model.wait("the hang is told", _not_ready_for("EngineHangs"), timeout=100)
+    assert hung in condition(found, "Ready")["message"]
+    until("an Event tells it", lambda: "EngineHangs" in model.events(), timeout=10)
+    assert hung in map(_name, model.pods())
+
+    model.change({"tuning": {"replaceFaultyPods": "OneAtATime"}})
+    until("it is replaced", lambda: hung not in map(_name, model.pods()), timeout=60)
+    model.wait_ready()
+
+    assert hanging.sound in map(_name, model.pods())
+    assert "PodReplaced" in model.events()
+    assert hanging.report.failed == 0, hanging.report.failures
+
+
+def _at(pod: Manifest) -> str:
+    return f"http://{pod['status']['podIP']}:8000"
+
+
+def _name(pod: Manifest) -> str:
+    return str(pod["metadata"]["name"])
 
 
 def _no_pods(model: Served) -> Callable[[], bool]:

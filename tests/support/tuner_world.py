@@ -38,6 +38,7 @@ class Engine:
         self.schedule: ScheduleFile | None = None
         self.takes_up = True
         self.plain = False
+        self.hangs = False
         self.silence: EngineSilent | None = None
         self.changes: dict[str, object] = {}
         self.plugin = True
@@ -53,7 +54,7 @@ class Engine:
             self._look_left = ROUNDS
 
     def pass_second(self) -> None:
-        if self.traffic is None:
+        if self.traffic is None or self.hangs:
             self._idle += 1.0
             return
         self._idle = 0.0

@@ -35,7 +35,7 @@ and a create where the object is new. No Secret is ever read. */}}
   verbs: [list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch]
+  verbs: [list, watch, patch, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]

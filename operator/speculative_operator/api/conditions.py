@@ -117,6 +117,10 @@ class Reason(Explained):
         "A container ended; the message is its own reason of termination.",
     )
     PODS_NOT_CREATED = "PodsNotCreated", "The API server refuses the pods, for example by a quota."
+    ENGINE_HANGS = (
+        "EngineHangs",
+        "An engine has requests and ends no step, though it answers its probes.",
+    )
     NAME_NOT_SERVED = "NameNotServed", "An engine answers but does not list the served names."
     NOT_ACCEPTED = "NotAccepted", "Nothing was started, because the resource was not accepted."
 
@@ -243,6 +247,7 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.IMAGE_UNAVAILABLE,
         *START_FAILURES,
         Reason.PODS_NOT_CREATED,
+        Reason.ENGINE_HANGS,
         Reason.NAME_NOT_SERVED,
         Reason.NOT_ACCEPTED,
     ),
@@ -335,6 +340,8 @@ class EventReason(Explained):
     SPECULATION_FAULTY = "SpeculationFaulty", "Acceptance is what no sound draft has."
     REPLICA_OUT_OF_LINE = "ReplicaOutOfLine", "One pod's numbers are unlike the others'."
     REPLICA_IN_LINE = "ReplicaInLine", "A pod that was out of line is like the others again."
+    ENGINE_HANGS = "EngineHangs", "An engine has requests and ends no step."
+    POD_REPLACED = "PodReplaced", "A pod whose engine is at fault is replaced."
     RECOMMENDED = "Recommended", "Mode Recommend would change the schedule."
     SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
     NAME_CONFLICT = "NameConflict", "An object of a needed name belongs to somebody else."

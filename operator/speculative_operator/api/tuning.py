@@ -126,6 +126,13 @@ class FallbackSpec(ApiModel):
     )
 
 
+class ReplaceFaultyPods(StrEnum):
+    """Never only tells of engines at fault, OneAtATime also deletes their pods."""
+
+    NEVER = "Never"
+    ONE_AT_A_TIME = "OneAtATime"
+
+
 class TuningSpec(ApiModel):
     """How the proposal length is chosen while the engines run; only `fallback` may restart them."""
 
@@ -153,4 +160,11 @@ class TuningSpec(ApiModel):
         default=FallbackSpec(),
         description="How far the operator may go where speculation costs more than it brings. With "
         "mode Off only onStartFailure is looked at; mode Recommend only says what would be done.",
+    )
+    replace_faulty_pods: ReplaceFaultyPods = Field(
+        default=ReplaceFaultyPods.NEVER,
+        description="What is done about a pod whose engine hangs, has stopped to draft or accepts "
+        "less and less: Never only tells it, OneAtATime deletes the pod, at most one an hour for "
+        "one reason, and none that still answers while no other one serves. It holds in every "
+        "mode.",
     )

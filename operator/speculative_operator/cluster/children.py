@@ -91,6 +91,10 @@ class Children:
         await self.client.delete(reference.kind, metadata)
         self.cache.drop(reference, copy.uid)
 
+    async def end(self, namespace: str, name: str, uid: str) -> None:
+        """Deletes a pod. Its copy stays until it has ended: it holds its GPUs until then."""
+        await self.client.delete("Pod", {"namespace": namespace, "name": name, "uid": uid})
+
     async def _keep(self, reference: Reference, manifest: Manifest, rendered: int) -> bool:
         copy = self.cache.get(reference)
         live = copy.manifest() if copy is not None else await self._create(reference, manifest)

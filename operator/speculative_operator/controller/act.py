@@ -43,10 +43,12 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
     if desired.reference is not None:
         key, reference = desired.reference
         await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
+    for pod in desired.replaced:
+        await children.end(pod.namespace, pod.name, pod.uid)
     for copy in desired.leftovers:
         await children.remove(copy)
-    more = bool(desired.labels or desired.found or desired.reference or desired.leftovers)
-    return Acted(changed or more)
+    more = (desired.labels, desired.found, desired.reference, desired.replaced, desired.leftovers)
+    return Acted(changed or any(more))
 
 
 async def _annotate(

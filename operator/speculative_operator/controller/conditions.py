@@ -33,6 +33,7 @@ EARLIEST_FIRST = (
     Reason.UNSCHEDULABLE,
     Reason.IMAGE_UNAVAILABLE,
     *START_FAILURES,
+    Reason.ENGINE_HANGS,
     Reason.NAME_NOT_SERVED,
 )
 
@@ -60,7 +61,7 @@ def ready(
         )
     if desired.stopped and desired.rejected is not None:
         return _as_false(_rejection(desired.rejected, "No pods are started."))
-    troubles = list(_troubles(seen, serving, answers))
+    troubles = list(_troubles(seen, desired, serving, answers))
     if not troubles:
         return Verdict(ConditionStatus.FALSE, Reason.STARTING, "Engines are being started.")
     first = min(troubles, key=lambda trouble: EARLIEST_FIRST.index(trouble.reason))
@@ -165,7 +166,7 @@ def _as_true(verdict: Verdict) -> Verdict:
 
 
 def _troubles(
-    seen: Observed, serving: Collection[str], answers: Mapping[str, Answer]
+    seen: Observed, desired: Desired, serving: Collection[str], answers: Mapping[str, Answer]
 ) -> Iterable[Trouble]:
     for deployment in seen.deployments.values():
         if deployment.failure is not None:
@@ -174,6 +175,8 @@ def _troubles(
     for pod in alive or seen.pods:
         if pod.uid not in serving and not pod.terminating:
             yield from _trouble(pod, seen, answers)
+        if pod.alive and pod.uid in desired.hung:
+            yield Trouble(Reason.ENGINE_HANGS, desired.hung[pod.uid])
 
 
 def _trouble(pod: Pod, seen: Observed, answers: Mapping[str, Answer]) -> Iterable[Trouble]:

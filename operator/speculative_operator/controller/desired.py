@@ -6,7 +6,7 @@ Everything follows from the spec and from what is observed; nothing is remembere
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Copy
@@ -51,6 +51,8 @@ class Told:
     choice      the variant that the tuner wants; None before its first word
     answering   the incarnations of pods whose engines list the served names
     findings    what was found out about the revision on trial
+    hung        engines that hang, by pod UID, in words
+    replace     the UIDs of pods that are to be replaced
     """
 
     now: float
@@ -58,6 +60,8 @@ class Told:
     choice: VariantChoice | None = None
     answering: Collection[str] = ()
     findings: Findings | None = None
+    hung: Mapping[str, str] = field(default_factory=dict)
+    replace: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Desired:
     before_pods  what pods need at their start, and the Service
     pods         Deployments
     leftovers    ours, needed no longer
+    replaced     pods that are to go, so that others come in their place
+    hung         engines that hang, by pod UID, in words
     labels       pods whose `serving` label should have the other value
     found        what was found out about revisions in this pass, by key
     probation    the trial of the current revision, while it is on trial
@@ -88,6 +94,8 @@ class Desired:
     before_pods: tuple[Manifest, ...] = ()
     pods: tuple[Manifest, ...] = ()
     leftovers: tuple[Copy, ...] = ()
+    replaced: tuple[Pod, ...] = ()
+    hung: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[tuple[Pod, str], ...] = ()
     found: tuple[tuple[str, RevisionVerdict], ...] = ()
     probation: Probation | None = None
@@ -118,6 +126,8 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         before_pods=tuple(aim.before_pods()),
         pods=tuple(aim.pods()),
         leftovers=tuple(aim.leftovers(keep=good[-1:])),
+        replaced=tuple(pod for pod in seen.pods if pod.alive and pod.uid in told.replace),
+        hung=told.hung,
         labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),
         found=tuple({**ruled, **dict(not_to_start(seen, good, now))}.items()),
         probation=probation,

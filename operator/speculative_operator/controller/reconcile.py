@@ -13,6 +13,7 @@ from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.names import ANNOTATION_LOOK
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
+from speculative_operator.api.tuning import ReplaceFaultyPods
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
@@ -99,6 +100,8 @@ class Reconciler:
             choice=view.choice if view is not None else None,
             answering={name for name, answer in answers.items() if answer.problem is None},
             findings=self._tools.trials.findings(reference),
+            hung=view.hung if view is not None else {},
+            replace=view.replace if view is not None else frozenset(),
         )
         desired = desire(model, seen, self._tools.settings, told)
         acted = await act(desired, seen, self._tools.children)
@@ -227,6 +230,7 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
         look=model.metadata.annotations.get(ANNOTATION_LOOK),
         replicas=_replicas(pods),
         plain=_replicas(plain),
+        replaces=model.spec.tuning.replace_faulty_pods is ReplaceFaultyPods.ONE_AT_A_TIME,
         startup=min((p.startup for p in (*pods, *plain) if p.startup is not None), default=None),
     )
 

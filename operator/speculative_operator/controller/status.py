@@ -60,7 +60,7 @@ def status(
     model: SpeculativeModel, seen: Observed, desired: Desired, found: Findings
 ) -> ModelStatus:
     """What users read of the model."""
-    serving = serving_pods(seen, found)
+    serving = serving_pods(seen, desired, found)
     part = _tuning(model, seen, desired, found)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
@@ -115,8 +115,8 @@ def unread(before: ModelStatus | None, generation: int, refusal: Verdict, now: s
     )
 
 
-def serving_pods(seen: Observed, found: Findings) -> Collection[str]:
-    """UIDs of pods that are routed to and list the served names.
+def serving_pods(seen: Observed, desired: Desired, found: Findings) -> Collection[str]:
+    """UIDs of pods that are routed to, list the served names and do not hang.
 
     While an engine was not asked yet, which is so after each start of the operator, what status
     said of its pod stands.
@@ -126,6 +126,7 @@ def serving_pods(seen: Observed, found: Findings) -> Collection[str]:
         pod.uid
         for pod in seen.pods
         if pod.routed
+        and pod.uid not in desired.hung
         and (
             found.answers[pod.incarnation].problem is None
             if pod.incarnation in found.answers

@@ -20,6 +20,7 @@ from speculative_operator.controller.decisions import Decisions, to_be_known
 from speculative_operator.controller.delivery import Delivery
 from speculative_operator.controller.plain_engines import PlainEngines
 from speculative_operator.controller.tuner_ports import TunedModel, TuningView
+from speculative_operator.controller.watched import Watched
 from speculative_operator.tuning.alternatives import alternatives, next_look
 from speculative_operator.tuning.conditions import Situation, overlaid
 from speculative_operator.tuning.decide import Decision
@@ -30,6 +31,7 @@ from speculative_operator.tuning.occasion import Occasion, Running
 from speculative_operator.tuning.outlook import outlook
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.replacing import due, notice, remembered
 from speculative_operator.tuning.replicas import Part
 from speculative_operator.tuning.restart import sensing
 from speculative_operator.tuning.schedule import ScheduleFile, length_at
@@ -59,6 +61,7 @@ class ModelTuning:
         self._memory = memory
         self._decisions = Decisions(model.key, History(memory.history))
         self._plain = PlainEngines(Gathering(opened=now))
+        self._watched = Watched()
         self._saved = memory.revisions.get(model.key) or _found(model, now)
         self._answers: Answers = {}
         self._all_pages: list[Page] = []
@@ -85,10 +88,13 @@ class ModelTuning:
         self._all_pages = pages_of(answers)
         self._plain = self._plain.read(plain, model.policy.window, now)
         self._gathering = gathered(self._gathering, pods, self._answers, now)
+        self._watched = self._watched.after(model, answers, now)
+        self._notices += self._watched.news
         window: Window | None = None
         if self._gathering.closes(model.policy.window, now):
             window = self._closed(now)
         self._decide(window, now)
+        self._replace(now)
         self._notices += self._delivery.watch(pages_of(self._answers), now)
         self.next_pass = self._next_pass(now, pace)
 
@@ -146,6 +152,17 @@ class ModelTuning:
         after = self._decision = self._decided(window, before.state, now)
         self._notices += after.notices
         self._must_save = self._must_save or to_be_known(before, after)
+
+    def _replace(self, now: float) -> None:
+        """A pod whose engine is at fault, if it is its turn; it goes once that is saved."""
+        state = self._decision.state
+        found = self._watched.replacement(self.model, state, now)
+        if found is None:
+            return
+        after = replace(state, replaced=remembered(state.replaced, found))
+        self._decision = replace(self._decision, state=after)
+        self._notices.append(notice(found, self._watched.names))
+        self._must_save = True
 
     def _decided(self, window: Window | None, state: State, now: float) -> Decision:
         occasion = Occasion(now, self.model.look, self._running())
@@ -238,6 +255,8 @@ class ModelTuning:
             next_look=next_look(state, policy, waits=self._gap is not None),
             outlook=outlook(state, policy),
             tally=self._decisions.tally,
+            hung=self._watched.hung,
+            replace=frozenset(done.uid for done in self._saved.replaced if due(done, now)),
             replicas={
                 uid: replica_view(answer, odd.get(uid)) for uid, answer in self._answers.items()
             },

@@ -39,7 +39,7 @@ class TunedModel:
     those of the autoregressive one. `scheduled` says whether its engines were started with a
     schedule (only then can they be tuned), `restart_helps` whether they were not and new ones would
     be, `look` is the value of the annotation that asks for trials at once, `startup` how many
-    seconds its pods took to be Ready.
+    seconds its pods took to be Ready. `replaces` allows to replace pods whose engines are at fault.
     """
 
     uid: str
@@ -53,6 +53,7 @@ class TunedModel:
     restart_helps: bool = False
     plain: tuple[Replica, ...] = ()
     startup: float | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class TuningView:
     `main_length` K at the batch size that is seen most, `decisions` the last ones, newest first,
     `alternatives` other K at the batch size that is seen most, `tally` what this process has
     counted, `replicas` by pod UID. `choice` is what should run, as it is saved: a new operator says
-    the same. `outlook` is on the other variant."""
+    the same. `outlook` is on the other variant. `hung` are engines that hang, by pod UID, in words,
+    `replace` pods that are to be replaced, as it is saved."""
 
     key: str
     table: Table
@@ -85,6 +87,8 @@ class TuningView:
     outlook: Outlook | None = None
     tally: Tally = field(default_factory=Tally)
     replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
+    hung: Mapping[str, str] = field(default_factory=dict)
+    replace: frozenset[str] = frozenset()
 
 
 class Clock(Protocol):

@@ -70,8 +70,10 @@ def broken(window: Window, method: str) -> Broken | None:
         if silent and _decoded(k, window) >= LEAST_DRAFTS:
             return Broken(
                 Reason.NO_DRAFTS,
-                f"The engines decode at K={k} and make no drafts: speculation is silently off. "
-                "Look for a warning about speculative decoding in the engine's log.",
+                f"The engines decode at K={k} and make no drafts: speculation is silently off, as "
+                "after sleep and wake or a new load of weights, or by a setting that vLLM drops it "
+                "for. Look for a warning in the engine's log; a new start (delete the pod, or "
+                "spec.tuning.replaceFaultyPods) mends the first.",
             )
     return None
 

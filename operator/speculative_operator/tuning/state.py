@@ -63,6 +63,15 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A pod that was to be replaced at Unix time `at`, since its engine was at fault."""
+
+    uid: str
+    reason: Reason
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything that `decide` remembers.
 
@@ -79,6 +88,7 @@ class State:
     replicas   who of them was out of line, and what is usual
     aging      acceptance by the age of engines
     repeats    whether the prompts are all the same
+    replaced   the last pod that was replaced for each reason
     """
 
     table: Table = ()
@@ -100,6 +110,7 @@ class State:
     aging: Aging = field(default_factory=Aging)
     repeats: Repeats = field(default_factory=Repeats)
     restart: Restart = field(default_factory=Restart)
+    replaced: tuple[Replaced, ...] = ()
 
     @property
     def busiest(self) -> int | None:

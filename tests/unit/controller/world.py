@@ -41,6 +41,8 @@ class World:
         self.speed: Speed | None = NotCompared("Speed is not compared: there are no requests.")
         self.last_good: str | None = None
         self.choice: VariantChoice | None = None
+        self.hung: dict[str, str] = {}
+        self.replace: set[str] = set()
         self._versions = itertools.count(1)
         self._generations = itertools.count(1)
         self.edit(**spec)
@@ -54,7 +56,15 @@ class World:
 
     def desired(self, answering: Collection[str] = ()) -> Desired:
         """What a pass would aim at now."""
-        told = Told(self.now, self.last_good, self.choice, answering, self._findings())
+        told = Told(
+            now=self.now,
+            last_good=self.last_good,
+            choice=self.choice,
+            answering=answering,
+            findings=self._findings(),
+            hung=self.hung,
+            replace=self.replace,
+        )
         return desire(self.model, self.seen(), self.settings, told)
 
     def _findings(self) -> Findings | None:

@@ -1,0 +1,102 @@
+"""Engines at fault while they run: told, and replaced where the user allows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionType, EventReason, Reason
+from speculative_operator.controller.tuner import Tuner
+from speculative_operator.tuning.memory import from_data
+from tests.support.tuner_world import World, a_model, pass_seconds
+from tests.unit.controller.test_status import condition, told
+from tests.unit.controller.world import World as Cluster
+
+
+@pytest.fixture
+def world() -> World:
+    """Two replicas under load."""
+    made = World()
+    made.models = [replace(a_model(made, replicas=2), replaces=True)]
+    policy = made.models[0].policy
+    limits = replace(policy.restart, replicas=2)
+    made.models = [replace(made.models[0], policy=replace(policy, restart=limits))]
+    return made
+
+
+async def hang(world: World, tuner: Tuner, uid: str) -> None:
+    """After some work one engine stops."""
+    await pass_seconds(world, tuner, 30)
+    world.engines[uid].hangs = True
+    await pass_seconds(world, tuner, 80)
+
+
+async def test_a_hang_is_told_and_its_pod_is_to_go_once_that_is_saved(world: World) -> None:
+    """Or a new operator would take another one at once."""
+    tuner = Tuner(world.ports())
+    await hang(world, tuner, "model-1")
+    view = world.views["model"]
+
+    assert set(view.hung) == {"model-1"}
+    assert "spec.tuning.replaceFaultyPods" in view.hung["model-1"]
+    assert view.replace == {"model-1"}
+    told_of = [notice.reason for notice in world.notices]
+    assert told_of.count(EventReason.ENGINE_HANGS) == 1
+    assert told_of.count(EventReason.POD_REPLACED) == 1
+    saved = from_data(world.memories["model"].data, world.memories["model"].binary_data)
+    assert [done.uid for done in saved.revisions["rev1"].replaced] == ["model-1"]
+
+
+async def test_it_is_only_told_where_the_user_wants_no_more(world: World) -> None:
+    """Never is the default."""
+    world.models = [replace(world.models[0], replaces=False)]
+    await hang(world, Tuner(world.ports()), "model-0")
+
+    assert set(world.views["model"].hung) == {"model-0"}
+    assert world.views["model"].replace == frozenset()
+    assert EventReason.POD_REPLACED not in {notice.reason for notice in world.notices}
+
+
+async def test_a_new_operator_takes_no_second_pod_for_the_same_reason(world: World) -> None:
+    """The hour is kept in the model's memory."""
+    await hang(world, Tuner(world.ports()), "model-1")
+    world.engines["model-1"].hangs = False
+    world.engines["model-0"].hangs = True
+    await pass_seconds(world, Tuner(world.ports()), 400)
+
+    assert set(world.views["model"].hung) == {"model-0"}
+    assert world.views["model"].replace == frozenset()
+
+
+async def test_an_engine_that_goes_on_is_not_called_hung_any_more(world: World) -> None:
+    """It was slow after all."""
+    tuner = Tuner(world.ports())
+    await hang(world, tuner, "model-0")
+    world.engines["model-0"].hangs = False
+    await pass_seconds(world, tuner, 30)
+
+    assert not world.views["model"].hung
+
+
+def test_a_hung_pod_does_not_serve_though_its_probes_succeed() -> None:
+    """The status does not believe the kubelet alone."""
+    cluster = Cluster(replicas=2)
+    cluster.settle()
+    one, _ = cluster.seen().pods
+    cluster.hung = {one.uid: f"Pod {one.name} hangs."}
+    ready = condition(told(cluster), ConditionType.READY)
+
+    assert (ready.status, ready.reason) == ("False", Reason.ENGINE_HANGS)
+    assert one.name in ready.message
+    assert told(cluster).ready_replicas == 1
+
+
+def test_only_the_pod_that_is_meant_is_deleted() -> None:
+    """By its UID; its successor has another one."""
+    cluster = Cluster(replicas=2)
+    cluster.settle()
+    one, _ = cluster.seen().pods
+    cluster.replace = {one.uid, "long-gone"}
+
+    assert [pod.uid for pod in cluster.desired().replaced] == [one.uid]
