@@ -19,7 +19,7 @@ from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.models import QUICK_PROBES
 from tests.support.served import Served, apply
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.timeout(420)
 
 FAIL = {"fallback": {"onStartFailure": "Fail"}}
 NO_FOLDER = "no-such-model"
