@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.controller.cause_signs import (
-    COMPILED,
-    DRAFT_FRAME,
+from speculative_operator.controller.cause_classes import (
     MISFIT,
     NO_DRAFT,
     NO_MODEL,
@@ -23,6 +21,7 @@ from speculative_operator.controller.cause_signs import (
     Cause,
     Part,
 )
+from speculative_operator.controller.cause_signs import COMPILED, DRAFT_FRAME
 
 
 @dataclass(frozen=True)

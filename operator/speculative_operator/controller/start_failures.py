@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from speculative_operator.controller.cause_signs import Cause, Part
+from speculative_operator.controller.cause_classes import Cause, Part
 from speculative_operator.controller.causes import Speculation, cause_of
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble, short

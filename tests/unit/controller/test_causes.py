@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.api.conditions import START_FAILURES, Reason
-from speculative_operator.controller.cause_signs import Part
+from speculative_operator.controller.cause_classes import Part
 from speculative_operator.controller.causes import Ending, Speculation, cause_of
 from tests.support.endings import ending
 

@@ -8,6 +8,7 @@ from speculative_operator.api.conditions import ConditionType, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.controller.causes import Ending
+from speculative_operator.controller.reconcile import tuned_model
 from speculative_operator.controller.revision_verdict import SPECULATION, Standing
 from speculative_operator.controller.transitions import notices
 from speculative_operator.plan.model import key_of
@@ -166,6 +167,26 @@ def test_only_the_option_that_fails_is_left_out_and_then_the_next_one() -> None:
 
     ended_again = World(**DRAFTED)
     assert asked(ended_again) != reduced
+
+
+def test_the_tuner_has_nothing_to_tune_without_speculation_and_the_rest_of_it_otherwise() -> None:
+    """It must not look for a speculation that does not start, nor believe to have left it."""
+    world = started()
+    ended(world, "vocabulary")
+    world.settle()
+    tuned = tuned_model(world.model, world.seen(), world.desired())
+    assert tuned is not None
+    assert (tuned.key, tuned.policy.choices, tuned.scheduled) == (plain(world), (), False)
+    assert not tuned.restart_helps
+    assert [replica.ready for replica in tuned.replicas] == [True]
+
+    world = started(**DRAFTED)
+    ended(world, "adaptive-verification")
+    world.settle()
+    tuned = tuned_model(world.model, world.seen(), world.desired())
+    assert tuned is not None
+    assert tuned.key == key_of(world.model, left_out=("enable_adaptive_verification",))
+    assert tuned.policy.choices
 
 
 def test_where_nothing_starts_nothing_runs() -> None:
