@@ -33,6 +33,11 @@ class Cause:
     starts: int | None = None
     option: str | None = None
 
+    @property
+    def passes(self) -> bool:
+        """Whether it is known to be of network, node or device, and no matter of the spec."""
+        return self.starts is None and self.reason is not Reason.CONTAINER_FAILED
+
 
 SURE, LIKELY = 1, 3
 """Starts that are enough: of what is the same at each start, and of what mostly is."""

@@ -13,6 +13,7 @@ from speculative_operator.api.trial import TrialMode, TrialSpec
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.start_failures import failure_of, trouble_of
 from speculative_operator.controller.trial_checks import Case, Findings, Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.plan.continuations import ReferenceOutput, agreement
@@ -132,10 +133,12 @@ class Probation:
         if pod is None:
             return None
         since = pod.ready_since if pod.routed else None
+        failure = failure_of(pod, self.seen)
+        passes = failure is not None and failure.cause.passes
         return TrialPod(
-            restarts=pod.restarts,
+            restarts=0 if passes else pod.restarts,
             starting=None if pod.scheduled is None else self.known.now - pod.scheduled,
-            cause=_cause(pod),
+            cause=_cause(pod, self.seen),
             answers=pod.incarnation in self.known.answering,
             serving=None if since is None else self.known.now - since,
         )
@@ -192,8 +195,9 @@ class Probation:
         return self._findings.speed if same else None
 
 
-def _cause(pod: Pod) -> Cause | None:
-    return Cause(pod.trouble.reason, pod.trouble.message) if pod.trouble is not None else None
+def _cause(pod: Pod, seen: Observed) -> Cause | None:
+    trouble = trouble_of(pod, seen)
+    return Cause(trouble.reason, trouble.message) if trouble is not None else None
 
 
 def _served(pods: Iterable[Pod], facts: RevisionFacts) -> Served:
