@@ -42,8 +42,8 @@ SIGNS: Final[tuple[tuple[Cause, tuple[str, ...]], ...]] = (
     (
         SHARED_MEMORY,
         (
-            r"\bdev/shm\b",
-            r"shared memory segment",
+            r"(No space|[Ee]rror|[Ff]ailed).*\bdev/shm\b",
+            r"creating shared memory segment",
             r"Bus error",
             r"Failed core proc\(s\): \{[^}]*: -7\b",
             r"^Error exit code 135\b",
@@ -178,17 +178,13 @@ SIGNS: Final[tuple[tuple[Cause, tuple[str, ...]], ...]] = (
             r"must match the existing size",
         ),
     ),
-    # What vLLM refuses before it loads anything.
+    # What vLLM refuses before it loads anything. In a log's end the same words may only warn.
     (
         SPECULATION_REFUSED,
         (
             r"validation errors? for SpeculativeConfig",
-            r"speculative.config",
-            r"num_speculative_tokens",
-            r"[Aa]daptive verification",
-            r"suffix decoding",
-            r"prompt_lookup_m",
-            r"[Ss]peculative decoding",
+            r"[Ee]rror\b.*(speculative.config|num_speculative_tokens|[Ss]peculative decoding)",
+            r"[Ee]rror\b.*([Aa]daptive verification|suffix decoding|prompt_lookup_m)",
         ),
     ),
     (NO_USER, (r"getpwuid\(\): uid not found",)),
@@ -199,8 +195,7 @@ SIGNS: Final[tuple[tuple[Cause, tuple[str, ...]], ...]] = (
             r"unrecognized arguments",
             r"validation errors? for \w+",
             r"User-specified max_model_len",
-            r"must be divisible",
-            r"is not divisible",
+            r"[Ee]rror\b.*(must be|is not) divisible",
             r"are not supported for now",
         ),
     ),

@@ -89,6 +89,19 @@ def test_what_the_kubelet_says_counts_too(ended: Ending, reason: Reason) -> None
 
 
 @pytest.mark.parametrize(
+    "tail",
+    [
+        "WARNING 512 tokens a step, based on the speculative decoding settings.",
+        "NCCL INFO using /dev/shm for 8 ranks",
+        "INFO adaptive verification is off",
+    ],
+)
+def test_the_end_of_a_log_may_speak_of_what_is_not_the_cause(tail: str) -> None:
+    """Without a termination message the kubelet shows the last lines, whatever they are."""
+    assert cause_of(Ending("Error", 1, tail), OPTIONS).reason is Reason.CONTAINER_FAILED
+
+
+@pytest.mark.parametrize(
     ("name", "part", "option"),
     [
         ("adaptive-verification", Part.SPECULATION, "enable_adaptive_verification"),
