@@ -188,7 +188,7 @@ class Reason(Explained):
     METRICS_INVALID = "MetricsInvalid", "The engines' numbers can be read but not understood."
 
     # Tuned
-    BEST_MEASURED = "BestMeasured", "The lengths in force have the highest measured goodput."
+    BEST_MEASURED = "BestMeasured", "The lengths in force are those that the objective wants."
     PINNED = "Pinned", "The bounds leave only one proposal length."
     MEASURING = "Measuring", "Other lengths are being tried under the traffic of today."
     NO_TRIALS = "NoTrials", "The trial share is 0, so other lengths are not measured."

@@ -92,10 +92,12 @@ class WhyNot(Explained):
     IN_DOUBT = "InDoubt", "Its last time contradicts those before, so it is tried again."
     BELOW_MINIMUM_GAIN = "BelowMinimumGain", "It is faster by less than the minimum gain."
     NO_SURE_GAIN = "WithinHysteresis", "It is not faster beyond the error and the hysteresis."
-    TO_BE_CONFIRMED = "ToBeConfirmed", "It is better; another window must say the same."
+    WAITS_FOR_TRAFFIC = "WaitsForTraffic", "It is better; traffic has to come to its batch sizes."
     ANOTHER_IS_FASTER = "AnotherIsFaster", "It is better, and another one is better still."
     RECOMMENDED = "Recommended", "It is better; mode Recommend only says so."
     OUT_OF_BOUNDS = "OutOfBounds", "The bounds do not allow it."
+    LONGER_STEPS = "LongerSteps", "It brings more, in longer steps than objective Latency wants."
+    LOSES_TOO_MUCH = "LosesTooMuch", "Its steps are shorter, but it loses too much throughput."
     FAULTY_DRAFT = "FaultyDraft", "The draft is faulty; it is only tried for recovery."
     FIXED = "FixedLengths", "The mode is Off: the fixed lengths are played."
 

@@ -10,6 +10,11 @@ from pydantic import ConfigDict, Field
 
 from speculative_operator.api.base import ApiModel, LengthOrNone, Rule, Why, rules
 
+USUAL_LOSS_PERCENT, MOST_LOSS_PERCENT = 5, 50
+"""Throughput that objective Latency gives up at most: where nothing is written, and ever."""
+
+MOST_TRIAL_PERCENT = 50
+
 
 class TuningMode(StrEnum):
     """Auto decides and acts, Recommend decides and only says so, Off plays the fixed lengths."""
@@ -17,6 +22,14 @@ class TuningMode(StrEnum):
     AUTO = "Auto"
     RECOMMEND = "Recommend"
     OFF = "Off"
+
+
+class Objective(StrEnum):
+    """Throughput wants most tokens a second; Latency the shortest waits between the tokens of a
+    request, as far as maxThroughputLossPercent allows."""
+
+    THROUGHPUT = "Throughput"
+    LATENCY = "Latency"
 
 
 class Bounds(ApiModel):
@@ -136,10 +149,33 @@ class ReplaceFaultyPods(StrEnum):
 class TuningSpec(ApiModel):
     """How the proposal length is chosen while the engines run; only `fallback` may restart them."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.objective == 'Latency' || !has(self.maxThroughputLossPercent)",
+                "objective Throughput gives up no throughput: leave maxThroughputLossPercent out, "
+                "or write objective: Latency",
+                field=".maxThroughputLossPercent",
+                why=Why.FORBIDDEN,
+            )
+        )
+    )
+
     mode: TuningMode = Field(
         default=TuningMode.AUTO,
         description="Auto decides and acts, Recommend decides and only says so, Off plays the "
         "fixed lengths.",
+    )
+    objective: Objective = Field(
+        default=Objective.THROUGHPUT,
+        description="What the best length is. Throughput: the most tokens a second. Latency: the "
+        "shortest steps, which are the waits between the tokens of a request, among the lengths "
+        "that maxThroughputLossPercent allows.",
+    )
+    max_throughput_loss_percent: Annotated[int, Field(ge=1, le=MOST_LOSS_PERCENT)] | None = Field(
+        default=None,
+        description="With objective Latency: how much less throughput than the best length's is "
+        f"accepted for shorter steps, at each batch size; {USUAL_LOSS_PERCENT} by default.",
     )
     bounds: Bounds = Field(
         default=Bounds(),
@@ -151,7 +187,7 @@ class TuningSpec(ApiModel):
         description="Goodput that speculation must bring over plain decoding to be kept on.",
     )
     window: WindowSpec = Field(default=WindowSpec(), description="When a measuring window closes.")
-    trial_share_percent: Annotated[int, Field(ge=0, le=50)] = Field(
+    trial_share_percent: Annotated[int, Field(ge=0, le=MOST_TRIAL_PERCENT)] = Field(
         default=10,
         description="Most of an engine's steps that may be spent on trying other proposal "
         "lengths; 0 forbids trials.",
@@ -168,3 +204,10 @@ class TuningSpec(ApiModel):
         "one reason, and none that still answers while no other one serves. It holds in every "
         "mode.",
     )
+
+    @property
+    def throughput_loss(self) -> float:
+        """Share of the best throughput that may be given up for shorter steps."""
+        if self.objective is Objective.THROUGHPUT:
+            return 0.0
+        return (self.max_throughput_loss_percent or USUAL_LOSS_PERCENT) / 100

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from speculative_operator import __version__
+from speculative_operator.api.tuning import MOST_LOSS_PERCENT, MOST_TRIAL_PERCENT
 
 COMMANDS = {
     "explain": "why K is what it is: a table and a chart in the terminal",
@@ -23,6 +25,7 @@ class Settings:
     """What replay changes; None where the recorded setting holds. Shares, not percent."""
 
     minimum_gain: float | None = None
+    throughput_loss: float | None = None
     trial_share: float | None = None
     low: int | None = None
     high: int | None = None
@@ -67,6 +70,7 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
         output=given.get("output") or REPORT,
         settings=Settings(
             minimum_gain=given.get("minimum_gain"),
+            throughput_loss=given.get("max_throughput_loss"),
             trial_share=given.get("trial_share"),
             low=given.get("min"),
             high=given.get("max"),
@@ -110,20 +114,33 @@ def _report_flags(command: argparse.ArgumentParser) -> None:
 
 
 def _replay_flags(command: argparse.ArgumentParser) -> None:
-    for flag, meaning in (
-        ("--minimum-gain", "spec.tuning.minimumGainPercent"),
-        ("--trial-share", "spec.tuning.trialSharePercent"),
+    for flag, most, meaning in (
+        ("--minimum-gain", 100, "another spec.tuning.minimumGainPercent"),
+        (
+            "--max-throughput-loss",
+            MOST_LOSS_PERCENT,
+            "objective Latency with this maxThroughputLossPercent; 0 is objective Throughput",
+        ),
+        ("--trial-share", MOST_TRIAL_PERCENT, "another spec.tuning.trialSharePercent"),
     ):
-        command.add_argument(flag, type=_percent, metavar="PERCENT", help=f"another {meaning}")
+        command.add_argument(flag, type=_Percent(most), metavar="PERCENT", help=meaning)
     for flag in ("min", "max"):
         command.add_argument(
             f"--{flag}", type=int, metavar="K", help=f"another spec.tuning.bounds.{flag}"
         )
 
 
-def _percent(text: str) -> float:
-    """A share from 0 to 1."""
-    percent = float(text.removesuffix("%"))
-    if not 0 <= percent <= 100:
-        raise ValueError(text)
-    return percent / 100
+@dataclass(frozen=True)
+class _Percent:
+    """Reads up to `most` percent as a share."""
+
+    most: int
+
+    def __call__(self, text: str) -> float:
+        try:
+            percent = float(text.removesuffix("%"))
+        except ValueError:
+            percent = math.nan
+        if not 0 <= percent <= self.most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {self.most}")
+        return percent / 100

@@ -35,7 +35,7 @@ def changed_by(settings: Settings) -> Callable[[Policy], Policy]:
     """The recorded policy with these settings instead of its own."""
     given = {
         name: value
-        for name in ("minimum_gain", "trial_share", "low", "high")
+        for name in ("minimum_gain", "throughput_loss", "trial_share", "low", "high")
         if (value := getattr(settings, name)) is not None
     }
     return lambda policy: replace(policy, **given)
@@ -43,10 +43,12 @@ def changed_by(settings: Settings) -> Callable[[Policy], Policy]:
 
 def described(settings: Settings) -> str:
     """The settings in words."""
+    loss = settings.throughput_loss
     told = [
         text
         for value, text in (
             (settings.minimum_gain, f"minimum gain {100 * (settings.minimum_gain or 0):g}%"),
+            (loss, f"objective {words.objective(loss or 0.0)}"),
             (settings.trial_share, f"trial share {100 * (settings.trial_share or 0):g}%"),
             (settings.low, f"K at least {settings.low}"),
             (settings.high, f"K at most {settings.high}"),
@@ -122,7 +124,7 @@ def expected_gain(apart: Iterable[Step]) -> float | None:
         bucket = state.buckets[state.busiest]
         played = length_at(step.entry.table, state.busiest)
         wanted = length_at(step.decision.table, state.busiest)
-        lengths = state.acceptance.lengths((0, *policy.choices))
+        lengths = state.lengths(policy)
         anything = replace(policy, low=0, high=max(policy.arms[-1], played, wanted))
         known = {option.k: option for option in options(played, bucket.cost, lengths, anything)}
         if wanted in known:

@@ -42,3 +42,10 @@ def lengths(table: Table) -> str:
     if len(table) == 1:
         return str(table[0][2])
     return ", ".join(f"{span(low, high)}: {k}" for low, high, k in table)
+
+
+def objective(throughput_loss: float) -> str:
+    """What is tuned for, by the share of throughput that may be given up for shorter steps."""
+    if not throughput_loss:
+        return "Throughput"
+    return f"Latency, loss at most {100 * throughput_loss:g}%"

@@ -38,6 +38,7 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
         low=tuning.bounds.min or 0,
         high=facts.capacity if tuning.bounds.max is None else tuning.bounds.max,
         minimum_gain=tuning.minimum_gain_percent / 100,
+        throughput_loss=tuning.throughput_loss,
         trial_share=tuning.trial_share_percent / 100,
         restart=RestartLimits(
             wanted=tuning.fallback.level is FallbackLevel.RESTART,

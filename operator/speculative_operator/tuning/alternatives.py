@@ -13,7 +13,7 @@ from speculative_operator.api.base import LONGEST_PROPOSAL
 from speculative_operator.api.status import WhyNot
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.rule import Option, best, options
+from speculative_operator.tuning.rule import HYSTERESIS, Option, best, options
 from speculative_operator.tuning.state import Bucket, State
 
 
@@ -53,7 +53,7 @@ def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, 
     everything = replace(policy, low=0, high=LONGEST_PROPOSAL)
     known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
     allowed = tuple(option for option in known.values() if option.k in policy.arms)
-    comparison = _Comparison(state, policy, bucket, best(allowed))
+    comparison = _Comparison(state, policy, bucket, best(allowed, policy))
     timed = state.evidence.timed.get(name, {}) if state.evidence else {}
     return tuple(
         comparison.alternative(k, known.get(k), timed.get(k))
@@ -109,8 +109,10 @@ TEXTS: Mapping[WhyNot, str] = {
     WhyNot.NOT_MEASURED: "not measured well enough yet: {trials}",
     WhyNot.IN_DOUBT: "its last time contradicts those before: {trials}",
     WhyNot.RECOMMENDED: "measured {moved}: advised, spec.tuning.mode is Recommend",
-    WhyNot.TO_BE_CONFIRMED: "measured {moved}: played once traffic comes back to these batch sizes",
-    WhyNot.ANOTHER_IS_FASTER: "measured {moved}: another one is faster still",
+    WhyNot.WAITS_FOR_TRAFFIC: "measured {moved}: played once traffic is back at these batch sizes",
+    WhyNot.ANOTHER_IS_FASTER: "measured {moved}: another one is better still",
+    WhyNot.LONGER_STEPS: "measured {moved}, with steps longer by {step}; objective Latency",
+    WhyNot.LOSES_TOO_MUCH: "measured {moved}, with steps shorter by {step}: loses too much",
     WhyNot.SLOWER: "measured {moved}",
     WhyNot.BELOW_MINIMUM_GAIN: "measured {moved}: below the minimum gain",
     WhyNot.NO_SURE_GAIN: "{moved}: within the error or the hysteresis",
@@ -130,13 +132,14 @@ class _Comparison:
     def alternative(self, k: int, option: Option | None, measured_at: float | None) -> Alternative:
         reason = self._forbidden(k) or self._compared(option)
         gain = error = None
-        moved = ""
+        moved = step = ""
         if option is not None:
             gain = math.expm1(option.plain)
             error = (1.0 + gain) * option.error
             moved = f"{'faster' if gain > 0 else 'slower'} by {abs(gain):.1%} ± {error:.1%}"
+            step = f"{abs(math.expm1(option.step)):.0%}"
         trials = "trials pending" if self.policy.trial_share else "the trial share is 0"
-        message = TEXTS[reason].format(moved=moved, trials=trials)
+        message = TEXTS[reason].format(moved=moved, step=step, trials=trials)
         return Alternative(k, gain, error, measured_at, reason, message)
 
     def _forbidden(self, k: int) -> WhyNot | None:
@@ -153,8 +156,10 @@ class _Comparison:
             return WhyNot.NOT_MEASURED
         if option.doubted:
             return WhyNot.IN_DOUBT
-        if best((option,)) is not None:
+        if option == self.chosen or option.gain > HYSTERESIS:
             return self._better(option)
+        if self.policy.throughput_loss and not self.chosen and option.step < -HYSTERESIS:
+            return WhyNot.LOSES_TOO_MUCH
         if option.plain < -option.error:
             return WhyNot.SLOWER
         below = option.gain <= 0.0 < option.plain
@@ -163,6 +168,6 @@ class _Comparison:
     def _better(self, option: Option) -> WhyNot:
         """Why a K that is surely better is not in force yet."""
         if option != self.chosen:
-            return WhyNot.ANOTHER_IS_FASTER
+            return WhyNot.ANOTHER_IS_FASTER if self.chosen else WhyNot.LONGER_STEPS
         told = self.policy.mode is TuningMode.RECOMMEND and self.bucket.advised == option.k
-        return WhyNot.RECOMMENDED if told else WhyNot.TO_BE_CONFIRMED
+        return WhyNot.RECOMMENDED if told else WhyNot.WAITS_FOR_TRAFFIC

@@ -1,4 +1,4 @@
-"""Per bucket, the K of the highest expected goodput, as soon as it is known to be another one.
+"""Per bucket, the K that the objective asks for, as soon as it is known to be another one.
 
 There is no waiting: what one window may say wrongly is weighed where it is learned (outliers are
 held out, doubt widens the error), and a K that is hardly known is looked at, not chosen.
@@ -32,11 +32,13 @@ def chosen(
     for name, bucket in sorted(state.buckets.items()):
         if bucket.seen != state.windows:
             continue
-        found = best(options(bucket.length, bucket.cost, lengths, policy))
+        found = best(options(bucket.length, bucket.cost, lengths, policy), policy)
         if found is None:
             buckets[name] = replace(bucket, advised=None)
         elif policy.mode is not TuningMode.RECOMMEND or bucket.advised != found.k:
             low, high = batch_range(name)
-            message = change_message(low, min(high, policy.max_num_seqs), bucket.length, found)
+            message = change_message(
+                low, min(high, policy.max_num_seqs), bucket.length, found, policy
+            )
             switches.append(Switch(name, found.k, message, math.expm1(found.plain)))
     return switched(replace(state, buckets=buckets), switches, window, policy, now)

@@ -94,11 +94,17 @@ def _measured(state: State, policy: Policy, words: str) -> Verdict:
     if not state.buckets:
         return Verdict(UNKNOWN, Reason.NOT_ENOUGH_DRAFTS, f"{words}: too little traffic so far.")
     if policy.mode is TuningMode.RECOMMEND and (advice := advice_in_words(state, policy)):
-        return Verdict(FALSE, Reason.RECOMMENDATION, f"{words} is not the fastest: {advice}.")
+        return Verdict(FALSE, Reason.RECOMMENDATION, f"{words} is not the best: {advice}.")
     if not policy.trial_share:
         return Verdict(UNKNOWN, Reason.NO_TRIALS, f"{words}; what others bring is not measured.")
     if not state.settled:
         return Verdict(FALSE, Reason.MEASURING, f"{words}; others are being tried.")
+    if policy.throughput_loss:
+        message = (
+            f"{words} has the shortest steps within {policy.throughput_loss:.0%} of the highest "
+            "measured goodput."
+        )
+        return Verdict(TRUE, Reason.BEST_MEASURED, message)
     return Verdict(TRUE, Reason.BEST_MEASURED, f"{words} has the highest measured goodput.")
 
 

@@ -116,12 +116,13 @@ def batches(low: int, high: int) -> str:
     return f"batch {low}" if low == high else f"batch {low}-{high}"
 
 
-def change_message(low: int, high: int, before: int, option: Option) -> str:
+def change_message(low: int, high: int, before: int, option: Option, policy: Policy) -> str:
     """What evidence says for another K."""
     gain, error = math.expm1(option.plain), option.error
+    steps = f", steps {math.expm1(option.step):+.0%}" if policy.throughput_loss else ""
     return (
         f"{batches(low, high)}: K {before} -> {option.k}, measured goodput {gain:+.0%} "
-        f"(standard error {error:.0%})"
+        f"(standard error {error:.0%}){steps}"
     )
 
 
@@ -131,23 +132,27 @@ def bounds_message(low: int, high: int, before: int, after: int) -> str:
 
 
 def advice_in_words(state: State, policy: Policy) -> str:
-    """What mode Recommend would play, and the gain that is expected of it by now; "" if it would
-    play nothing else."""
+    """What mode Recommend would play, and what is expected of it by now; "" if it would play
+    nothing else."""
     lengths = state.lengths(policy)
     advice = []
     for name, bucket in sorted(state.buckets.items()):
         found = options(bucket.length, bucket.cost, lengths, policy)
-        gain = next((option.plain for option in found if option.k == bucket.advised), None)
-        if gain is not None:
-            words = _gain_in_words(math.expm1(gain))
-            advice.append(f"K={bucket.advised} at {batches(*batch_range(name))} ({words} goodput)")
+        option = next((option for option in found if option.k == bucket.advised), None)
+        if option is not None:
+            words = f"{_change_in_words(option.plain)} goodput"
+            if policy.throughput_loss:
+                words += f", {_change_in_words(option.step)} step time"
+            advice.append(f"K={bucket.advised} at {batches(*batch_range(name))} ({words})")
     return ", ".join(advice)
 
 
-def _gain_in_words(gain: float) -> str:
-    """A share in steps of 5%, so that the text does not change with every window."""
-    steps = round(20 * gain)
-    return f"about {steps / 20:+.0%}" if steps else "less than 5% more"
+def _change_in_words(change: float) -> str:
+    """A logarithm as a share in steps of 5%, so that the text does not change with every window."""
+    steps = round(20 * math.expm1(change))
+    if steps:
+        return f"about {steps / 20:+.0%}"
+    return f"less than 5% {'more' if change > 0 else 'less'}"
 
 
 def length_in_words(state: State) -> str:

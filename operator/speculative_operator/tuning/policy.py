@@ -54,6 +54,8 @@ class Policy:
     initial       K of a new revision: 0 or one of `choices`
     low, high     the user's bounds of K, both in
     minimum_gain  goodput over K=0 that keeps speculation on, as a share (0.05 is 5%)
+    throughput_loss  share of the best goodput that may be given up for shorter steps; 0: none,
+                  which is objective Throughput
     trial_share   most of the steps that trials may take, as a share; 0 forbids trials
     max_num_seqs  largest batch size, where a table ends
     fixed         the table played in mode Off
@@ -71,6 +73,7 @@ class Policy:
     low: int = 0
     high: int = 64
     minimum_gain: float = 0.05
+    throughput_loss: float = 0.0
     trial_share: float = 0.10
     window: WindowLimits = WindowLimits()
     live: bool = True

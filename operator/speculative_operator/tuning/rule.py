@@ -1,15 +1,21 @@
-"""Which K is best for one bucket, by expected goodput E(K) / T(K).
+"""Which K is best for one bucket, by expected goodput E(K) / T(K), and by T(K) where the user asks
+for latency.
 
     gain(k) = log E(k) - log E(now) - log [T(k) / T(now)]     log of the goodput's change
 
 K=0 is one of the arms. Speculation has to beat it by the minimum gain, so K=0 is given that much
 on top, and a little less while speculation is on, or the two would change places for ever.
+
+At one batch size the mean time per token of a request is T(K) / E(K), so the K of the highest
+goodput has the lowest mean, too. But tokens come as a step ends, E(K) at once: what a reader waits
+for is T(K), and so are the tails of the inter-token latency. Objective Latency therefore wants the
+shortest step among the K whose goodput is within the allowed loss of the best.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Estimate
@@ -25,12 +31,13 @@ FALLBACK_SLACK = 0.02
 
 class Option(NamedTuple):
     """What K instead of the one in force would bring: log of goodput's change, with the bonus of
-    K=0 in `gain`, without it in `plain`. One that was not `measured`, or whose last time
-    contradicted it (`doubted`), is looked at, not chosen."""
+    K=0 in `gain`, without it in `plain`; `step` is the log of the step time's change. One that was
+    not `measured`, or whose last time contradicted it (`doubted`), is looked at, not chosen."""
 
     k: int
     gain: float
     plain: float
+    step: float
     error: float
     measured: bool
     doubted: bool
@@ -66,6 +73,7 @@ def options(
                 k=k,
                 gain=plain + bonus(k, now, policy) - bonus(now, now, policy),
                 plain=plain,
+                step=ratio.mean,
                 error=math.sqrt(ratio.variance + other.variance + length.variance),
                 measured=cost.measured(k, now),
                 doubted=k in cost.held or now in cost.held,
@@ -74,8 +82,36 @@ def options(
     return tuple(found)
 
 
-def best(found: tuple[Option, ...]) -> Option | None:
-    """The known K that is expected to bring most, if that is more than the one in force does."""
+def best(found: Sequence[Option], policy: Policy) -> Option | None:
+    """The known K that the objective asks for instead of the one in force, or None."""
     known = [option for option in found if option.measured and not option.doubted]
-    most = max(known, key=lambda option: option.gain, default=None)
-    return most if most is not None and most.gain > HYSTERESIS else None
+    fastest = max(known, key=lambda option: option.gain, default=None)
+    if fastest is not None and fastest.gain <= HYSTERESIS:
+        fastest = None
+    if not policy.throughput_loss or (fastest is not None and not fastest.k):
+        return fastest
+    most = max([0.0, *(option.plain for option in known)])
+    least = most + math.log1p(-policy.throughput_loss)
+    within = [option for option in known if option.plain > least + HYSTERESIS]
+    if fastest is None or least <= 0.0:
+        within = [option for option in within if option.step < -HYSTERESIS]
+    return min(within, key=lambda option: option.step, default=None)
+
+
+def contended(
+    goodputs: Sequence[float], steps: Sequence[float], now: int, policy: Policy
+) -> list[float]:
+    """Log goodputs of all K, moved so far that each K is chosen instead of the one at index `now`
+    where it is above that.
+
+    For objective Latency a K of longer steps has to leave the one in force behind by more than the
+    allowed loss, and one of shorter steps only has to be within it.
+    """
+    if not policy.throughput_loss:
+        return list(goodputs)
+    loss = -math.log1p(-policy.throughput_loss)
+    ahead = goodputs[now] - (max(goodputs) - loss)
+    return [
+        goodput if step == steps[now] else goodput + (ahead if step < steps[now] else -loss)
+        for goodput, step in zip(goodputs, steps, strict=True)
+    ]

@@ -56,7 +56,8 @@ class Tally:
 
 
 def regret(window: Window, before: State, after: State, policy: Policy) -> Regret:
-    """What one window lost against the best K that was measured, by the estimates of `after`.
+    """What one window lost against the best K that was measured, by the estimates of `after`; what
+    the objective gives up for shorter steps is no loss.
 
     `before` has the K that was in force. Steps with prompt tokens are left out: they are not
     compared by any decision either.
@@ -68,7 +69,8 @@ def regret(window: Window, before: State, after: State, policy: Policy) -> Regre
         worth = worths.get(name, {})
         if key.phase is not Phase.DECODE or key.k not in worth:
             continue
-        lost = counts.generated * math.expm1(max(worth.values()) - worth[key.k])
+        least = max(worth.values()) + math.log1p(-policy.throughput_loss)
+        lost = counts.generated * math.expm1(max(least - worth[key.k], 0.0))
         known = before.buckets.get(name)
         if known is None or known.length == key.k:
             waiting += lost
@@ -79,7 +81,7 @@ def regret(window: Window, before: State, after: State, policy: Policy) -> Regre
 
 def _worths(bucket: Bucket, state: State, policy: Policy) -> dict[int, float]:
     """log of goodput against the K in force, by measured K."""
-    lengths = state.acceptance.lengths((0, *policy.choices))
+    lengths = state.lengths(policy)
     found = options(bucket.length, bucket.cost, lengths, policy)
     return {bucket.length: 0.0} | {
         option.k: option.plain for option in found if option.measured and not option.doubted

@@ -21,7 +21,7 @@ from itertools import pairwise
 from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.cost import CHANGED, Cost
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.rule import bonus
+from speculative_operator.tuning.rule import bonus, contended
 
 HORIZON = 40.0
 """Windows for which what is found out now will matter."""
@@ -41,8 +41,8 @@ HANDLING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at K is worth and costs, in windows of goodput; `gap` is its expected log
-    goodput over that of K in force."""
+    """What a look at K is worth and costs, in windows of goodput; `gap` is how far its expected log
+    goodput is above what it takes to be chosen."""
 
     k: int
     gap: float
@@ -64,12 +64,14 @@ def looks(
         if k in cost.held:
             joint[i][i] += CHANGED**2
     expected = [lengths.get(k, UNSEEN) for k in arms]
+    steps = [cost.of(k).mean for k in arms]
     means = [
-        length.mean - cost.of(k).mean + bonus(k, now, policy)
-        for k, length in zip(arms, expected, strict=True)
+        length.mean - step + bonus(k, now, policy)
+        for k, length, step in zip(arms, expected, steps, strict=True)
     ]
     noise = cost.noise * WINDOW_ERROR**2 * (1 + 1 / policy.trial_share) / 2
     played = arms.index(now) if now in arms else 0
+    contest = contended(means, steps, played, policy)
     found = []
     for at, k in enumerate(arms):
         if k == now:
@@ -82,8 +84,10 @@ def looks(
         gap = means[at] - means[played]
         variance = joint[at][at] + joint[played][played] - 2 * joint[at][played] + length
         loss = 1.0 - math.exp(min(gap + variance / 2, 0.0))
-        worth = HORIZON * expected_rise(means, moves)
-        found.append(Look(k, gap, worth, policy.trial_share * loss + HANDLING))
+        worth = HORIZON * expected_rise(contest, moves)
+        found.append(
+            Look(k, contest[at] - contest[played], worth, policy.trial_share * loss + HANDLING)
+        )
     return tuple(found)
 
 

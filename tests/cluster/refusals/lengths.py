@@ -222,6 +222,27 @@ TUNING_REFUSALS = (
         {"tuning.mode": "Recommend"},
     ),
     Refusal(
+        "an objective that nobody tunes for",
+        {"tuning.objective": "Tokens"},
+        'spec.tuning.objective: Unsupported value: "Tokens": supported values: "Throughput", '
+        '"Latency"',
+        {"tuning.objective": "Latency"},
+    ),
+    Refusal(
+        "a loss of throughput for objective Throughput",
+        {"tuning.maxThroughputLossPercent": 5},
+        "spec.tuning.maxThroughputLossPercent: Forbidden: objective Throughput gives up no "
+        "throughput: leave maxThroughputLossPercent out, or write objective: Latency",
+        {"tuning.objective": "Latency", "tuning.maxThroughputLossPercent": 5},
+    ),
+    Refusal(
+        "a loss of no throughput at all",
+        {"tuning.objective": "Latency", "tuning.maxThroughputLossPercent": 0},
+        "spec.tuning.maxThroughputLossPercent: Invalid value: 0: "
+        "spec.tuning.maxThroughputLossPercent in body should be greater than or equal to 1",
+        {"tuning.objective": "Latency", "tuning.maxThroughputLossPercent": 1},
+    ),
+    Refusal(
         "downtime of a fallback that restarts nothing",
         {"tuning.fallback": {"allowDowntime": True}},
         "spec.tuning.fallback.allowDowntime: Forbidden: level Live restarts nothing: leave "

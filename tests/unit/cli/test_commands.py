@@ -106,6 +106,12 @@ def test_replay_shows_both_courses_and_what_the_other_is_worth(found: Found) -> 
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
+def test_replay_tells_which_other_objective_it_was_given(found: Found) -> None:
+    """Latency gives up throughput, and nobody should have to guess how much."""
+    assert "objective Latency, loss at most 20%" in replay_of(found, Settings(throughput_loss=0.2))
+    assert "objective Throughput" in replay_of(found, Settings(throughput_loss=0.0))
+
+
 def test_bounds_in_replay_hold_from_the_first_window(found: Found) -> None:
     """They are obeyed without evidence."""
     steps = list(replayed(found.recorded().past, changed_by(Settings(low=2, high=3))))

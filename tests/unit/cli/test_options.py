@@ -22,9 +22,10 @@ def test_flags_are_those_of_kubectl() -> None:
 
 def test_settings_of_replay_are_percentages_and_lengths() -> None:
     """As in the spec; what is not named stays as it was recorded."""
-    options = read_options(["replay", "qwen", "--minimum-gain", "10", "--max=5"], {})
+    given = ["--minimum-gain", "10", "--max-throughput-loss=3%", "--max=5"]
+    options = read_options(["replay", "qwen", *given], {})
 
-    assert options.settings == Settings(minimum_gain=0.10, high=5)
+    assert options.settings == Settings(minimum_gain=0.10, throughput_loss=0.03, high=5)
     assert read_options(["replay", "qwen"], {}).settings == Settings()
 
 
@@ -42,6 +43,7 @@ def test_a_report_goes_into_a_file() -> None:
         (["report"], "name a model, or a saved ConfigMap by -f"),
         (["replay", "qwen", "--minimum-gain", "lots"], "--minimum-gain"),
         (["replay", "qwen", "--minimum-gain", "101"], "--minimum-gain"),
+        (["replay", "qwen", "--max-throughput-loss", "51"], "'51' is no number from 0 to 50"),
     ],
 )
 def test_a_call_that_means_nothing_says_what_is_missing(

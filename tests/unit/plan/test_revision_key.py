@@ -44,6 +44,7 @@ def test_the_key_of_a_known_model_never_changes() -> None:
         {"tuning": {"mode": "Off"}},
         {"tuning": {"bounds": {"min": 1, "max": 3}}},
         {"tuning": {"minimumGainPercent": 20, "trialSharePercent": 0}},
+        {"tuning": {"objective": "Latency", "maxThroughputLossPercent": 3}},
         {"service": {"type": "NodePort", "port": 8080}},
         {"rollout": {"strategy": "Surge"}},
         {"speculation": {**EAGLE3, "proposalLength": {"initial": 3}}},

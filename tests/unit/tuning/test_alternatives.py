@@ -110,8 +110,22 @@ def test_a_better_length_of_a_batch_size_without_traffic_waits_for_it() -> None:
 
     found = told(replace(state, buckets={4: bucket}), a_policy())
 
-    assert found[2].reason is WhyNot.TO_BE_CONFIRMED
+    assert found[2].reason is WhyNot.WAITS_FOR_TRAFFIC
     assert found[1].reason is WhyNot.ANOTHER_IS_FASTER
+
+
+def test_for_latency_what_brings_more_has_longer_steps_and_what_is_shorter_loses_too_much() -> None:
+    """Else the table would show a faster K and no reason why it is not played."""
+    policy = a_policy(throughput_loss=0.1, minimum_gain=0.0)
+    state = course(policy, [Traffic(GOOD)] * 30)[-1].state
+    assert state.buckets[4].length == 2
+
+    found = told(state, policy)
+
+    assert found[4].reason is WhyNot.LONGER_STEPS
+    assert "steps longer by" in found[4].message
+    assert found[1].reason is WhyNot.LOSES_TOO_MUCH
+    assert "steps shorter by" in found[1].message
 
 
 def test_mode_recommend_says_what_it_has_advised() -> None:
