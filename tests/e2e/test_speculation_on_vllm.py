@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(420)]
 Holds = Callable[[Manifest], bool]
 
 CLIENTS = 4
+FEW = 2
+"""While an engine is started on the same two cores."""
 WINDOW_SECONDS = 5.0
 TRACE = (
     ("one request", 1, 0.0, 15),
@@ -116,6 +118,19 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
     assert "ProposalLengthChanged" in tiny.events()
 
 
+def test_an_identical_draft_is_promoted_for_its_output_and_its_speed(tiny: Served) -> None:
+    """The trial on a real engine, beside the running one, under load."""
+    tiny.wait_ready()
+    with traffic(tiny.url(), tiny.name, FEW) as report:
+        _change_draft(tiny, "draft-same", trialSharePercent=50)
+
+    told = tiny.messages("Promoted")[-1]
+    print("\n", told)
+    assert report.failed == 0, report.failures
+    assert "the new one with it in 6 of these" in told
+    assert "With 95 % confidence its goodput" in told
+
+
 @pytest.mark.long
 def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: Served) -> None:
     """One run, judged by its own interleaved measurements: a second run would meet another
@@ -170,6 +185,24 @@ def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     assert report.failed == 0, report.failures
 
 
+def test_an_unrelated_draft_is_rolled_back_by_itself_under_load(tiny: Served) -> None:
+    """It says the same, and at no K comes near; nobody who sends requests notices."""
+    before = tiny.status()["revisions"]["current"]
+    with traffic(tiny.url(), tiny.name, FEW) as report:
+        tiny.change(_draft("draft-diff"))
+        found = tiny.wait(
+            "it is rolled back",
+            lambda found: condition(found, "Progressing").get("reason") == "TooSlow",
+            timeout=240,
+        )
+
+    print("\n", condition(found, "Stalled")["message"])
+    assert report.failed == 0, report.failures
+    assert is_true(found, "Ready")
+    assert found["status"]["revisions"] == {"current": before, "lastGood": before}
+    assert len(tiny.pods()) == 1
+
+
 def _phase(model: Served, name: str, clients: int, temperature: float, seconds: float) -> Stretch:
     """So many clients for so long; all of them are there when the first page is read."""
     address = model.address()
@@ -187,16 +220,19 @@ def _local_example() -> Manifest:
     return example
 
 
-def _change_draft(model: Served, draft: str) -> None:
+def _draft(draft: str) -> Manifest:
+    """A change of the spec to another draft."""
+    return {
+        "speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/{draft}"}},
+        "runtime": {"podTemplate": QUICK_PROBES},
+        "rollout": {"strategy": "Surge"},
+    }
+
+
+def _change_draft(model: Served, draft: str, **tuning: int) -> None:
     """Another draft, in a new pod: it starts beside the old one, and serves once this returns."""
     old = model.pod()["metadata"]["uid"]
-    model.change(
-        {
-            "speculation": {"draft": {"source": f"pvc://{model_volume.CLAIM}/{draft}"}},
-            "runtime": {"podTemplate": QUICK_PROBES},
-            "rollout": {"strategy": "Surge"},
-        }
-    )
+    model.change({**_draft(draft), "tuning": tuning})
 
     def replaced() -> bool:
         pods = [pod["metadata"]["uid"] for pod in model.pods()]

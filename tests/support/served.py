@@ -125,6 +125,16 @@ class Served:
             and event["involvedObject"]["kind"] == "SpeculativeModel"
         ]
 
+    def messages(self, reason: str) -> list[str]:
+        """What the Events of one reason on it say, oldest first."""
+        found = [
+            event
+            for event in self.api.all("Event", self.namespace)
+            if event["involvedObject"]["name"] == self.name and event["reason"] == reason
+        ]
+        found.sort(key=lambda event: str(event["metadata"]["creationTimestamp"]))
+        return [str(event["message"]) for event in found]
+
     def ask_inside(self, path: str, body: object = None) -> dict[str, Any]:
         """An answer of the Service by its cluster name, asked from within a pod."""
         url = f"http://{self.name}.{self.namespace}.svc.cluster.local{path}"

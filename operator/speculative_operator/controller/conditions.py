@@ -85,10 +85,10 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
         )
     alive, wanted = sum(pod.alive for pod in seen.pods), sum(s.wanted for s in desired.states)
     as_wanted = all(s.wanted == s.replicas and not s.terminating for s in desired.states)
-    if as_wanted and (rejection := rejected(desired)) is not None:
-        return replace(rejection, status=ConditionStatus.FALSE)
     if alive == len(serving) == wanted and as_wanted:
-        return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
+        settled = Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
+        rejection = rejected(desired)
+        return replace(rejection, status=ConditionStatus.FALSE) if rejection else settled
     return Verdict(ConditionStatus.TRUE, Reason.SCALING, "Replicas are being started or removed.")
 
 

@@ -141,6 +141,7 @@ class Probation:
             cause=_cause(pod, self.seen),
             answers=pod.incarnation in self.known.answering,
             serving=None if since is None else self.known.now - since,
+            admitted=pod.serving_label == "true",
         )
 
     def _facts(self, key: str) -> RevisionFacts:

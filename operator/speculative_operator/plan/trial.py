@@ -49,6 +49,7 @@ class TrialPod:
     cause      why it is not ready, where anything tells
     answers    whether its engine lists the served names
     serving    seconds on the Service, None while requests do not reach it
+    admitted   it has passed so far that requests may reach it: it has started
     """
 
     restarts: int = 0
@@ -56,6 +57,7 @@ class TrialPod:
     cause: Cause | None = None
     answers: bool = False
     serving: float | None = None
+    admitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
         return Reject(
             cause.reason, f"Its engine ended {pod.restarts} times at its start. {cause.message}"
         )
-    if pod.starting is None:
+    if pod.starting is None or pod.admitted:
         return waits
     left = patience - pod.starting
     if left <= 0:

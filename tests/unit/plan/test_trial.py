@@ -43,8 +43,14 @@ def ruled(
 
 @pytest.mark.parametrize(
     "pod",
-    [None, TrialPod(), TrialPod(starting=99.0), TrialPod(restarts=1, starting=10.0)],
-    ids=["no pod", "no node", "loading", "ended once"],
+    [
+        None,
+        TrialPod(),
+        TrialPod(starting=99.0),
+        TrialPod(restarts=1, starting=10.0),
+        TrialPod(starting=999.0, admitted=True),
+    ],
+    ids=["no pod", "no node", "loading", "ended once", "not ready for a moment"],
 )
 def test_a_pod_that_starts_is_waited_for(pod: TrialPod | None) -> None:
     """Waiting for a GPU is no fault of the revision, and one end may be chance."""
