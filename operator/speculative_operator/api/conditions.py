@@ -308,6 +308,9 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
 }
 """Which reasons a condition may have; Reconciling and Stalled repeat another condition's."""
 
+OF_PROMOTIONS: tuple[Reason, ...] = (Reason.SPEED_NOT_MEASURED,)
+"""Reasons that only the verdict on a good revision has, in its ControllerRevision."""
+
 
 class EventReason(Explained):
     """Reasons of the Events on a SpeculativeModel."""

@@ -8,6 +8,7 @@ import pytest
 
 from speculative_operator.api.conditions import (
     ALWAYS_PRESENT,
+    OF_PROMOTIONS,
     REASONS,
     ConditionType,
     EventReason,
@@ -32,9 +33,11 @@ def test_a_member_is_its_word_on_the_wire() -> None:
     assert f"{Reason.VALID}" == "Valid"
 
 
-def test_every_reason_belongs_to_a_condition() -> None:
-    """A reason that no condition may have is never seen."""
-    assert {reason for reasons in REASONS.values() for reason in reasons} == set(Reason)
+def test_every_reason_belongs_to_a_condition_or_a_promotion() -> None:
+    """A reason that nothing may have is never seen."""
+    seen = {reason for reasons in REASONS.values() for reason in reasons}
+
+    assert seen | set(OF_PROMOTIONS) == set(Reason)
 
 
 def test_every_condition_that_is_always_there_has_reasons() -> None:
