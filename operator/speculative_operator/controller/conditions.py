@@ -105,11 +105,12 @@ def rejected(desired: Desired) -> Verdict | None:
 
 
 def _rejection(found: RevisionVerdict, runs: str) -> Verdict:
+    """Why comes last, since it may end in an engine's own words."""
     return Verdict(
         ConditionStatus.TRUE,
         found.reason or Reason.REJECTED,
-        f"{found.message} {runs} Change the spec, or set the annotation {ANNOTATION_REFRESH} to "
-        "another value to try the same once more.",
+        f"What the spec asks for was rejected. {runs} Change the spec, or set the annotation "
+        f"{ANNOTATION_REFRESH} to another value to try the same once more. {found.message}",
     )
 
 

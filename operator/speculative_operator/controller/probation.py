@@ -20,8 +20,8 @@ from speculative_operator.plan.continuations import ReferenceOutput, agreement
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.sameness import output_incomparable, speed_incomparable
 from speculative_operator.plan.trial import (
-    Cause,
     NotCompared,
+    NotReady,
     Output,
     Promote,
     Reject,
@@ -196,9 +196,9 @@ class Probation:
         return self._findings.speed if same else None
 
 
-def _cause(pod: Pod, seen: Observed) -> Cause | None:
+def _cause(pod: Pod, seen: Observed) -> NotReady | None:
     trouble = trouble_of(pod, seen)
-    return Cause(trouble.reason, trouble.message) if trouble is not None else None
+    return NotReady(trouble.reason, trouble.message) if trouble is not None else None
 
 
 def _served(pods: Iterable[Pod], facts: RevisionFacts) -> Served:

@@ -33,7 +33,7 @@ class Silent:
 
 
 @dataclass(frozen=True)
-class Cause:
+class NotReady:
     """Why a pod is not ready."""
 
     reason: Reason
@@ -54,7 +54,7 @@ class TrialPod:
 
     restarts: int = 0
     starting: float | None = None
-    cause: Cause | None = None
+    cause: NotReady | None = None
     answers: bool = False
     serving: float | None = None
     admitted: bool = False
@@ -117,7 +117,7 @@ def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
     waits = Wait("Its first pod is being started.")
     if pod is None or spec.mode is TrialMode.OFF:
         return waits
-    cause = pod.cause or Cause(Reason.NEVER_READY, "Its engine does not get ready.")
+    cause = pod.cause or NotReady(Reason.NEVER_READY, "Its engine does not get ready.")
     if pod.restarts >= MOST_RESTARTS:
         return Reject(
             cause.reason, f"Its engine ended {pod.restarts} times at its start. {cause.message}"

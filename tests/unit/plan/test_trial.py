@@ -10,8 +10,8 @@ from speculative_operator.api.conditions import Reason
 from speculative_operator.api.trial import TrialMode, TrialSpec
 from speculative_operator.plan.continuations import Agreement
 from speculative_operator.plan.trial import (
-    Cause,
     NotCompared,
+    NotReady,
     Promote,
     Reject,
     Ruling,
@@ -74,11 +74,11 @@ def test_time_alone_ends_a_start() -> None:
         (TrialPod(restarts=2, starting=10.0), Reason.NEVER_READY),
         (TrialPod(starting=100.0), Reason.NEVER_READY),
         (
-            TrialPod(2, 10.0, Cause(Reason.CONTAINER_FAILED, "exit code 1")),
+            TrialPod(2, 10.0, NotReady(Reason.CONTAINER_FAILED, "exit code 1")),
             Reason.CONTAINER_FAILED,
         ),
         (
-            TrialPod(0, 100.0, Cause(Reason.IMAGE_UNAVAILABLE, "not found")),
+            TrialPod(0, 100.0, NotReady(Reason.IMAGE_UNAVAILABLE, "not found")),
             Reason.IMAGE_UNAVAILABLE,
         ),
     ],
