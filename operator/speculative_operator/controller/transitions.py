@@ -50,8 +50,7 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
         return
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
-    last_good = before.revisions.last_good if before is not None else None
-    if _settled(after) and after.revisions.last_good != last_good:
+    if _rolled_out(after) and not (before is not None and _rolled_out(before)):
         yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
 
 
@@ -71,10 +70,11 @@ def _message(status: ModelStatus, kind: ConditionType) -> str | None:
     return found.message if found is not None else None
 
 
-def _settled(status: ModelStatus) -> bool:
-    progressing = _condition(status, ConditionType.PROGRESSING)
-    at_rest = progressing is not None and progressing.status is ConditionStatus.FALSE
-    return at_rest and status.ready_replicas > 0
+def _rolled_out(status: ModelStatus) -> bool:
+    """Whether the current revision is good and no pod runs another one."""
+    revisions = status.revisions
+    good = revisions.current is not None and revisions.last_good == revisions.current
+    return good and all(detail.revision == revisions.current for detail in status.replica_details)
 
 
 def _condition(status: ModelStatus, kind: ConditionType) -> Condition | None:

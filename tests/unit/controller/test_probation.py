@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from speculative_operator.api.conditions import ConditionType, Reason
+from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.probation import Probation
 from speculative_operator.controller.revision_verdict import Standing
+from speculative_operator.controller.transitions import notices
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.model import key_of
 from speculative_operator.plan.trial import NotCompared, Silent
@@ -180,6 +181,23 @@ def test_promotion_keeps_its_pod() -> None:
 
     assert world.replicas() == {key(world): 3}
     assert pod.name in {each.name for each in world.seen().pods}
+
+
+def test_the_end_of_a_rollout_is_told() -> None:
+    """The revision was good long before, with its first pod."""
+    world = World(replicas=3)
+    world.settle()
+    before = told(world)
+    world.last_good = key(world)
+    world.edit(replicas=3, **LONGER)
+    reasons = []
+    for _ in range(20):
+        one_pass(world)
+        after = told(world, before=before)
+        reasons += [notice.reason for notice in notices(before, after)]
+        before = after
+
+    assert reasons == [EventReason.REVISION_CREATED, EventReason.ROLLED_OUT]
 
 
 def test_the_tuner_stays_with_the_running_revision() -> None:
