@@ -17,6 +17,7 @@ from speculative_operator.tuning.memory import STATE, Memory, to_data
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.window import Window
 
@@ -58,6 +59,7 @@ def measure(choices: tuple[int, ...]) -> None:
         initial=choices[-1],
         max_num_seqs=64,
         fixed=((1, 64, choices[-1]),),
+        prior=SEQUENTIAL,
     )
     chance = random.Random(0)
     windows = [window((0, *choices), chance) for _ in range(WINDOWS)]

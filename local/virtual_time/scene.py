@@ -26,6 +26,7 @@ from speculative_operator.controller.tuner_ports import Ports, Replica, TunedMod
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.plan.schedule import start_table
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.prior import prior_of
 from speculative_operator.tuning.schedule import ScheduleFile, length_at
 
 LONGEST_START = 7
@@ -42,6 +43,7 @@ def policy_for(group: Group, *, max_num_seqs: int = 64) -> Policy:
         initial=initial,
         max_num_seqs=max_num_seqs,
         fixed=((1, max_num_seqs, initial),),
+        prior=prior_of(group.method),
     )
 
 

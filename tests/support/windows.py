@@ -22,6 +22,7 @@ from speculative_operator.tuning.page import (
     RowKey,
 )
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.window import Window
@@ -48,6 +49,7 @@ def a_policy(**changes: Any) -> Policy:
         initial=4,
         max_num_seqs=64,
         fixed=((1, 64, 3),),
+        prior=SEQUENTIAL,
     )
     return replace(policy, **changes)
 

@@ -92,7 +92,8 @@ class ProposalLengths(ApiModel):
     initial: ProposalLength | None = Field(
         default=None,
         description="What a new engine starts with, one of the choices; by default the longest "
-        "of them up to 7.",
+        "of them up to 7. Engines whose length cannot change (mode Off without perBatch, suffix, "
+        "parallelism.data above 1) play the capacity.",
     )
     choices: tuple[ProposalLength, ...] | None = Field(
         default=None,

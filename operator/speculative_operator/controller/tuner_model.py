@@ -185,7 +185,7 @@ class ModelTuning:
         """The memory if it is to be saved now."""
         old = now - self._memory.written_at >= SAVE_SECONDS + SAVE_JITTER * self._share
         state = self._decision.state
-        if not self._must_save and not (old and moved(self._saved, state)):
+        if not self._must_save and not (old and moved(self._saved, state, self.model.policy)):
             return None
         memory = self._memory.with_state(self.model.key, state)
         return replace(

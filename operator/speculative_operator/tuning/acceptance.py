@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from speculative_operator.tuning.page import Phase, Position
-from speculative_operator.tuning.prior import SEQUENTIAL, Prior
+from speculative_operator.tuning.prior import Prior
 from speculative_operator.tuning.window import Window
 
 FADING = 0.95
@@ -176,7 +176,7 @@ class Acceptance:
             return Acceptance(_joined(self.former, new), before, age=0)
         return Acceptance(new, before, age=0)
 
-    def lengths(self, arms: Iterable[int], prior: Prior = SEQUENTIAL) -> dict[int, Estimate]:
+    def lengths(self, arms: Iterable[int], prior: Prior) -> dict[int, Estimate]:
         """log E(K) of these K, as far as anything is known of them. E(0) is exactly 1.
 
         Each from its own row and from the surest other one: rows of the same windows err alike.
@@ -194,10 +194,6 @@ class Acceptance:
                 mean = sum(estimate.mean / estimate.variance for estimate in known) / sureness
                 found[k] = Estimate(mean, 1 / sureness)
         return found
-
-    def length(self, k: int, prior: Prior = SEQUENTIAL) -> Estimate | None:
-        """log E(K), or None where no draft of any K was seen."""
-        return self.lengths((k,), prior).get(k)
 
 
 def _variance(estimate: Estimate) -> float:

@@ -54,11 +54,8 @@ def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, 
     known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
     allowed = tuple(option for option in known.values() if option.k in policy.arms)
     comparison = _Comparison(state, policy, bucket, best(allowed, policy))
-    timed = state.evidence.timed.get(name, {}) if state.evidence else {}
     return tuple(
-        comparison.alternative(k, known.get(k), timed.get(k))
-        for k in (0, *policy.choices)
-        if k != bucket.length
+        comparison.alternative(k, known.get(k)) for k in (0, *policy.choices) if k != bucket.length
     )
 
 
@@ -129,7 +126,7 @@ class _Comparison:
     bucket: Bucket
     chosen: Option | None
 
-    def alternative(self, k: int, option: Option | None, measured_at: float | None) -> Alternative:
+    def alternative(self, k: int, option: Option | None) -> Alternative:
         reason = self._forbidden(k) or self._compared(option)
         gain = error = None
         moved = step = ""
@@ -140,6 +137,8 @@ class _Comparison:
             step = f"{abs(math.expm1(option.step)):.0%}"
         trials = "trials pending" if self.policy.trial_share else "the trial share is 0"
         message = TEXTS[reason].format(moved=moved, step=step, trials=trials)
+        timed = self.bucket.timed.get(k)
+        measured_at = timed.at if timed is not None else None
         return Alternative(k, gain, error, measured_at, reason, message)
 
     def _forbidden(self, k: int) -> WhyNot | None:

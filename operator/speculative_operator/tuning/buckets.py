@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from speculative_operator.tuning.cost import StepTime, step_time
-from speculative_operator.tuning.page import Counts, Phase
+from speculative_operator.tuning.page import Phase
 from speculative_operator.tuning.schedule import Table, joined
 from speculative_operator.tuning.window import Window
 
@@ -48,15 +48,6 @@ def step_times(window: Window, bucket: int) -> dict[int | None, list[StepTime]]:
             if time is not None:
                 cells.setdefault(key.cell, []).append(time)
     return cells
-
-
-def decoded(window: Window, bucket: int, k: int) -> Counts:
-    """The sums of decode-only steps at one K in one bucket."""
-    total = Counts()
-    for key, counts in window.rows.items():
-        if key.k == k and key.phase is Phase.DECODE and bucket_of(key.cell) == bucket:
-            total = total.plus(counts)
-    return total
 
 
 def table_of(lengths: Mapping[int, int], max_num_seqs: int) -> Table:

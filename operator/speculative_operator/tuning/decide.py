@@ -19,7 +19,7 @@ from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.bounds import within_bounds
 from speculative_operator.tuning.choose import chosen
 from speculative_operator.tuning.conditions import health, tuned
-from speculative_operator.tuning.explain import evidence
+from speculative_operator.tuning.explain import evidence, speedup
 from speculative_operator.tuning.faults import broken, still_broken
 from speculative_operator.tuning.guard import guarded
 from speculative_operator.tuning.learn import learned
@@ -69,8 +69,9 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
             repeats=state.repeats.after(window.prompts),
         )
         if state.broken is None:
-            state = learned(state, window, policy)
-            state = replace(state, evidence=evidence(window, state, now=at.now))
+            state = learned(state, window, policy, at.now)
+            told = evidence(window, speedup(state, policy), now=at.now)
+            state = replace(state, evidence=told)
             state, notices = guarded(state, window, policy, at.now)
             lengths = state.lengths(policy)
             state, better = chosen(state, lengths, window, policy, at.now)
@@ -79,8 +80,8 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
         state = looked(state, lengths, window, policy, at.asked)
     measured = window if state.broken is None else None
     ask = at.asked not in (None, asked)
-    state, moved, told = restarted(state, Scene(policy, measured, at.running, at.now, ask))
-    changes, notices = changes + moved, notices + told
+    state, moved, said = restarted(state, Scene(policy, measured, at.running, at.now, ask))
+    changes, notices = changes + moved, notices + said
     off = policy.mode is TuningMode.OFF
     return Decision(
         state=state,

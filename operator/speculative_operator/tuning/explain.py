@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from speculative_operator.tuning.acceptance import window_rows
 from speculative_operator.tuning.buckets import batch_range, bucket_of
-from speculative_operator.tuning.cost import LEAST_STEPS
 from speculative_operator.tuning.page import Counts, Phase
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import Option, options
@@ -21,7 +20,7 @@ OUTCOME_AFTER = 2
 """Windows after a change from which its outcome is read."""
 
 
-def evidence(window: Window, state: State, *, now: float) -> Evidence:
+def evidence(window: Window, speedup: float | None, *, now: float) -> Evidence:
     """What one window measured, told of the K that made most of its steps."""
     main = _main_length(window)
     rows = window_rows(window)
@@ -34,21 +33,9 @@ def evidence(window: Window, state: State, *, now: float) -> Evidence:
         acceptance_length=1.0 + row.brought if row else None,
         positions=row.positions if row else (),
         goodput=fleet_goodput(window),
-        speedup=_speedup(state),
+        speedup=speedup,
         seconds=window.seconds,
-        timed=_timed(window, state, now),
     )
-
-
-def _timed(window: Window, state: State, now: float) -> dict[int, dict[int, int]]:
-    """When steps at each K were last timed, of the buckets and K that are still there."""
-    before = state.evidence.timed if state.evidence else {}
-    timed = {name: dict(before.get(name, {})) for name in state.buckets}
-    for key, counts in window.rows.items():
-        name = bucket_of(key.cell)
-        if name in timed and key.phase is Phase.DECODE and counts.steps >= LEAST_STEPS:
-            timed[name][key.k] = round(now)
-    return timed
 
 
 def _main_length(window: Window) -> int:
@@ -84,12 +71,12 @@ def goodput(window: Window, low: int, high: int, k: int) -> float | None:
     return total.generated / total.seconds if total.seconds else None
 
 
-def _speedup(state: State) -> float | None:
+def speedup(state: State, policy: Policy) -> float | None:
     """Goodput over that of K=0, at the batch sizes seen most; None where K=0 was not measured."""
     if state.busiest is None:
         return None
     bucket = state.buckets[state.busiest]
-    length, cost = state.acceptance.length(bucket.length), bucket.cost.of(bucket.length)
+    length, cost = state.lengths(policy).get(bucket.length), bucket.cost.of(bucket.length)
     if length is None or not bucket.cost.measured(bucket.length, 0):
         return None
     return math.exp(length.mean - cost.mean)

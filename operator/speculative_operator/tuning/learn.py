@@ -10,7 +10,7 @@ from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.explain import with_outcomes
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import length_at
-from speculative_operator.tuning.state import Bucket, State
+from speculative_operator.tuning.state import Bucket, State, Timed
 from speculative_operator.tuning.window import LEAST_DRAFTS, Window
 
 FADING = 0.9
@@ -20,7 +20,7 @@ LONGEST_DRIFT = 50
 """Windows of absence after which a bucket's cost is not held to be less sure still."""
 
 
-def learned(state: State, window: Window, policy: Policy) -> State:
+def learned(state: State, window: Window, policy: Policy, now: float) -> State:
     """The state after one more window with evidence.
 
     A window that bridges a restart of the operator is as long as several, and counts as so many, or
@@ -29,18 +29,19 @@ def learned(state: State, window: Window, policy: Policy) -> State:
     windows = state.windows + policy.window.times(window.seconds, window.weight)
     seen = traffic(window)
     buckets = dict(state.buckets)
+    timed = Timed(windows, round(now))
     for name, requests in sorted(seen.items()):
         if name not in buckets and requests >= LEAST_DRAFTS:
             buckets[name] = _new_bucket(name, state, policy, windows)
     for name, bucket in buckets.items():
-        absorbed = _absorbed(name, bucket, window, policy, windows)
+        absorbed = _absorbed(name, bucket, window, policy, timed)
         buckets[name] = replace(absorbed, traffic=bucket.traffic * FADING + seen.get(name, 0))
     for name, bucket in buckets.items():
         if len(bucket.timed) < 2:
             cost = _neighbour(name, buckets)
             if cost is not None:
                 start = replace(bucket, cost=cost)
-                buckets[name] = _absorbed(name, start, window, policy, windows)
+                buckets[name] = _absorbed(name, start, window, policy, timed)
     acceptance = state.acceptance.after(window)
     shifted = state.acceptance.rows and acceptance.former is not state.acceptance.former
     return replace(
@@ -53,17 +54,17 @@ def learned(state: State, window: Window, policy: Policy) -> State:
     )
 
 
-def _absorbed(name: int, bucket: Bucket, window: Window, policy: Policy, windows: int) -> Bucket:
+def _absorbed(name: int, bucket: Bucket, window: Window, policy: Policy, now: Timed) -> Bucket:
     """One bucket after the window."""
     cells = step_times(window, name)
     if not cells:
         return bucket
-    passed = max(min(windows - bucket.seen, LONGEST_DRIFT), 1)
-    timed = {time.k: windows for times in cells.values() for time in times}
+    passed = max(min(now.window - bucket.seen, LONGEST_DRIFT), 1)
+    timed = {time.k: now for times in cells.values() for time in times}
     return replace(
         bucket,
         cost=bucket.cost.after(cells, policy.prior, passed),
-        seen=windows,
+        seen=now.window,
         timed={**bucket.timed, **timed},
     )
 

@@ -170,8 +170,8 @@ def windows_left(state: State, bucket: Bucket, look: Prospect, former: float) ->
 def last_timed(bucket: Bucket, k: int) -> int:
     """The last window that showed K. At K=0 any K > 0 shows whether drafts pay again."""
     if bucket.length:
-        return bucket.timed.get(k, 0)
-    return max((window for other, window in bucket.timed.items() if other), default=0)
+        return bucket.timed[k].window if k in bucket.timed else 0
+    return max((timed.window for other, timed in bucket.timed.items() if other), default=0)
 
 
 def _former_gain(

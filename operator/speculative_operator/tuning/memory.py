@@ -28,6 +28,7 @@ from speculative_operator.tuning.page import (
     Proposed,
     RowKey,
 )
+from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Bucket, State
 
 VERSION = 2
@@ -107,7 +108,7 @@ def from_data(data: Mapping[str, str], binary_data: Mapping[str, bytes]) -> Memo
         return Memory()
 
 
-def moved(before: State, after: State) -> bool:
+def moved(before: State, after: State, policy: Policy) -> bool:
     """Whether it is worth a write: an estimate changed by more than its error, or another K was
     tried, which an operator that starts from `before` would take for having happened just now.
     """
@@ -115,28 +116,26 @@ def moved(before: State, after: State) -> bool:
         return True
     if before.replicas.odd != after.replicas.odd or before.aging.message != after.aging.message:
         return True
-    return after.restart.worth_saving(before.restart) or _estimate_moved(before, after)
+    return after.restart.worth_saving(before.restart) or _estimate_moved(before, after, policy)
 
 
-def _estimate_moved(before: State, after: State) -> bool:
+def _estimate_moved(before: State, after: State, policy: Policy) -> bool:
     """For the same buckets: step cost or acceptance."""
     for name, bucket in after.buckets.items():
         if _tried(before.buckets[name], bucket) or _cost_moved(
             before.buckets[name].cost, bucket.cost
         ):
             return True
-    for k in after.acceptance.rows:
-        was_length, now_length = before.acceptance.length(k), after.acceptance.length(k)
-        if was_length is None or now_length is None:
-            return True
-        if (now_length.mean - was_length.mean) ** 2 > was_length.variance:
-            return True
-    return False
+    was, now = before.lengths(policy), after.lengths(policy)
+    return any(
+        k not in was or (now[k].mean - was[k].mean) ** 2 > was[k].variance
+        for k in after.acceptance.rows.keys() & now.keys()
+    )
 
 
 def _tried(before: Bucket, after: Bucket) -> bool:
     """Whether a K that is not in force was timed since."""
-    return any(at > before.timed.get(k, 0) for k, at in after.timed.items() if k != after.length)
+    return any(t != before.timed.get(k) for k, t in after.timed.items() if k != after.length)
 
 
 def _cost_moved(before: Cost, after: Cost) -> bool:

@@ -101,7 +101,7 @@ def advised(state: State, found: Balance, policy: Policy) -> Moved:
 def with_evidence(state: State, window: Window, now: float, *, beside: bool) -> State:
     """What is told of engines without speculation: no acceptance, unless one speculates `beside`
     them."""
-    plain = replace(evidence(window, state, now=now), speedup=None)
+    plain = evidence(window, None, now=now)
     last = state.evidence
     if beside and last is not None:
         plain = replace(last, measured_at=now, goodput=plain.goodput, speedup=None)
@@ -145,7 +145,7 @@ def _outdated(bucket: Bucket, windows: int) -> Bucket:
     return replace(
         bucket,
         seen=min(bucket.seen, windows - LONGEST_DRIFT),
-        timed={k: min(at, last) for k, at in bucket.timed.items()},
+        timed={k: t._replace(window=min(t.window, last)) for k, t in bucket.timed.items()},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.prior import SEQUENTIAL, Prior
+from speculative_operator.tuning.prior import Prior
 from speculative_operator.tuning.schedule import Table
 
 
@@ -59,9 +59,9 @@ class Policy:
     trial_share   most of the steps that trials may take, as a share; 0 forbids trials
     max_num_seqs  largest batch size, where a table ends
     fixed         the table played in mode Off
+    prior         what is known of the method's kind of drafter
     live          whether K can change while the engines serve: False where they were started
                   without a schedule, or say that they cannot be tuned
-    prior         what is known of the method's kind of drafter
     """
 
     mode: TuningMode
@@ -70,6 +70,7 @@ class Policy:
     initial: int
     max_num_seqs: int
     fixed: Table
+    prior: Prior
     low: int = 0
     high: int = 64
     minimum_gain: float = 0.05
@@ -77,7 +78,6 @@ class Policy:
     trial_share: float = 0.10
     window: WindowLimits = WindowLimits()
     live: bool = True
-    prior: Prior = SEQUENTIAL
     restart: RestartLimits = RestartLimits()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.tuning.acceptance import Acceptance, Estimate
@@ -21,6 +22,13 @@ MOST_CHANGES = 10
 """Decisions that are kept for the status."""
 
 
+class Timed(NamedTuple):
+    """When steps at one K were last timed: the window's number, and its Unix second."""
+
+    window: int
+    at: int
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """One batch bucket that traffic has come to. Windows are counted by `State.windows`.
@@ -30,7 +38,7 @@ class Bucket:
     traffic   fading request-steps
     seen      the last window with evidence
     changed   the window of the last change of K
-    timed     the last window in which each K was timed
+    timed     by K, when its steps were last timed
     advised   the K that mode Recommend has told of
     """
 
@@ -39,7 +47,7 @@ class Bucket:
     traffic: float
     seen: int
     changed: int
-    timed: Mapping[int, int] = field(default_factory=dict)
+    timed: Mapping[int, Timed] = field(default_factory=dict)
     advised: int | None = None
 
 

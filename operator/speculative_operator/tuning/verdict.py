@@ -3,8 +3,7 @@ message changes only with what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 
@@ -28,8 +27,6 @@ class Evidence:
     goodput            generated tokens a second and replica, while decoding
     speedup            goodput over that of K=0 on the same engines
     seconds            how long it took
-    timed              by batch bucket and K, the Unix second at which steps were last timed, in
-                       earlier windows too
     """
 
     measured_at: float
@@ -40,7 +37,6 @@ class Evidence:
     goodput: float | None = None
     speedup: float | None = None
     seconds: float = 0.0
-    timed: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

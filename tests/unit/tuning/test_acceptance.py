@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.acceptance import Acceptance, Row, window_rows
+from speculative_operator.tuning.acceptance import Acceptance, Estimate, Row, window_rows
 from speculative_operator.tuning.page import Phase, RowKey
-from speculative_operator.tuning.prior import BLOCK
+from speculative_operator.tuning.prior import BLOCK, SEQUENTIAL
 from speculative_operator.tuning.window import Window
 from tests.support.windows import NOISY, Traffic
 
@@ -19,9 +19,14 @@ def known(steps: dict[int, int], acceptance: tuple[float, ...] = NOISY) -> Accep
     return Acceptance().after(Traffic(acceptance).window(steps))
 
 
+def estimated(acceptance: Acceptance, k: int) -> Estimate | None:
+    """log E(K), or None where no draft of any K was seen."""
+    return acceptance.lengths((k,), SEQUENTIAL).get(k)
+
+
 def length(acceptance: Acceptance, k: int) -> float:
     """E(K)."""
-    estimate = acceptance.length(k)
+    estimate = estimated(acceptance, k)
     assert estimate is not None
     return math.exp(estimate.mean)
 
@@ -33,14 +38,14 @@ def test_e_is_one_and_the_sum_of_the_chances_of_each_position() -> None:
 
 def test_without_drafts_e_is_exactly_one() -> None:
     """At K=0 a request gets the target's own token and nothing else."""
-    estimate = Acceptance().length(0)
+    estimate = estimated(Acceptance(), 0)
 
     assert estimate == (0.0, 0.0)
 
 
 def test_of_a_length_nobody_knows_nothing_is_said() -> None:
     """No evidence is never zero."""
-    assert Acceptance().length(3) is None
+    assert estimated(Acceptance(), 3) is None
 
 
 def test_a_smaller_length_is_read_from_a_larger_ones_positions() -> None:
@@ -51,7 +56,7 @@ def test_a_smaller_length_is_read_from_a_larger_ones_positions() -> None:
 def test_a_larger_length_is_carried_on_with_growing_doubt() -> None:
     """Later positions were never seen."""
     acceptance = known({2: 500})
-    near, far = acceptance.length(3), acceptance.length(4)
+    near, far = estimated(acceptance, 3), estimated(acceptance, 4)
 
     assert near is not None
     assert far is not None
@@ -81,7 +86,7 @@ def test_an_own_row_outweighs_one_cut_off() -> None:
 
 def test_few_drafts_are_less_sure_than_many() -> None:
     """A decision waits until the doubt is small enough."""
-    few, many = known({4: 13}).length(4), known({4: 1300}).length(4)
+    few, many = estimated(known({4: 13}), 4), estimated(known({4: 1300}), 4)
 
     assert few is not None
     assert many is not None
@@ -90,7 +95,7 @@ def test_few_drafts_are_less_sure_than_many() -> None:
 
 def test_no_acceptance_in_a_few_drafts_is_not_certainty() -> None:
     """A variance of zero would let ten unlucky drafts decide."""
-    estimate = known({4: 3}, (0.0, 0.0, 0.0, 0.0)).length(4)
+    estimate = estimated(known({4: 3}, (0.0, 0.0, 0.0, 0.0)), 4)
 
     assert estimate is not None
     assert math.sqrt(estimate.variance) > 0.03

@@ -68,7 +68,7 @@ def test_each_length_tells_when_it_was_timed_last() -> None:
 
     times = {k: other.measured_at for k, other in told(states[-1], a_policy()).items()}
 
-    assert times == {k: 5.0 * states[-1].buckets[4].timed[k] for k in times}
+    assert times == {k: 5.0 * states[-1].buckets[4].timed[k].window for k in times}
     assert len(set(times.values())) > 1
 
 

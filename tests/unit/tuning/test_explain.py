@@ -13,7 +13,7 @@ from tests.support.windows import NOISY, STEP_MS, Traffic, a_policy, course
 
 def test_evidence_is_of_the_length_that_made_most_steps() -> None:
     """Trials at other lengths would blur it."""
-    told = evidence(Traffic().window({4: 300, 0: 20}), State(), now=7.0)
+    told = evidence(Traffic().window({4: 300, 0: 20}), None, now=7.0)
 
     assert told.measured_at == 7.0
     assert told.acceptance == pytest.approx(sum(NOISY) / 4)
@@ -23,7 +23,7 @@ def test_evidence_is_of_the_length_that_made_most_steps() -> None:
 
 def test_goodput_is_tokens_a_second_while_decoding() -> None:
     """Of one replica: engines work side by side, and each adds its own seconds."""
-    told = evidence(Traffic().window({4: 300}), State(), now=0.0)
+    told = evidence(Traffic().window({4: 300}), None, now=0.0)
 
     assert told.goodput == pytest.approx(4 * 2.34 / 0.023, rel=1e-6)
 
@@ -38,7 +38,7 @@ def test_without_step_times_goodput_is_tokens_by_the_clock() -> None:
         positions={Position(4, i): Proposed(400, 134) for i in range(4)},
     )
 
-    told = evidence(window, State(), now=0.0)
+    told = evidence(window, None, now=0.0)
 
     assert told.goodput == pytest.approx(936 / 20)
     assert told.acceptance_length == pytest.approx(2.34)
@@ -47,7 +47,7 @@ def test_without_step_times_goodput_is_tokens_by_the_clock() -> None:
 
 def test_at_k_0_there_is_goodput_and_no_acceptance() -> None:
     """Absent is not zero."""
-    told = evidence(Traffic().window({0: 300}), State(), now=0.0)
+    told = evidence(Traffic().window({0: 300}), None, now=0.0)
 
     assert told.goodput == pytest.approx(4 / 0.0096)
     assert told.acceptance is None

@@ -156,7 +156,7 @@ def test_at_k_0_speculation_that_would_bring_much_is_looked_at_sooner() -> None:
     state = course(policy, [Traffic(step_ms=dear)] * 30)[-1].state
     bucket = state.buckets[4]
     assert bucket.length == 0
-    lengths = state.acceptance.lengths((0, *policy.choices))
+    lengths = state.lengths(policy)
     look = looks(0, bucket.cost, lengths, policy)[0]
 
     never_better, twice_as_good = (windows_left(state, bucket, look, g) for g in (0.0, 1.0))

@@ -13,7 +13,7 @@ from speculative_operator.tuning import memory
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.memory import Memory, from_data, moved, to_data
 from speculative_operator.tuning.occasion import Occasion
-from speculative_operator.tuning.state import State
+from speculative_operator.tuning.state import State, Timed
 from tests.support.windows import Traffic, a_page, a_policy, course, lengths
 
 
@@ -189,7 +189,7 @@ def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() ->
     settled = course(policy, [Traffic()] * 40)[-1]
     after = decide(Traffic().played(settled), settled.state, policy, Occasion(500.0))
 
-    assert not moved(settled.state, after.state)
+    assert not moved(settled.state, after.state, policy)
 
 
 def test_a_trial_that_was_played_is_worth_a_write() -> None:
@@ -198,9 +198,9 @@ def test_a_trial_that_was_played_is_worth_a_write() -> None:
     name = min(before.buckets)
     bucket = before.buckets[name]
     other = next(k for k in bucket.timed if k != bucket.length)
-    tried = replace(bucket, timed={**bucket.timed, other: before.windows + 1})
+    tried = replace(bucket, timed={**bucket.timed, other: Timed(before.windows + 1, 5)})
 
-    assert moved(before, replace(before, buckets={**before.buckets, name: tried}))
+    assert moved(before, replace(before, buckets={**before.buckets, name: tried}), a_policy())
 
 
 def test_an_estimate_that_moved_is() -> None:
@@ -217,5 +217,5 @@ def test_an_estimate_that_moved_is() -> None:
         before, buckets={**before.buckets, min(before.buckets): replace(bucket, cost=cost)}
     )
 
-    assert moved(before, after)
-    assert moved(State(), before)
+    assert moved(before, after, a_policy())
+    assert moved(State(), before, a_policy())
