@@ -29,6 +29,7 @@ from speculative_operator.cluster.lease import Lease
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import WorkQueue
 from speculative_operator.controller import logs
+from speculative_operator.controller.capacity import Capacity
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.handlers import (
     EXIT_SECONDS,
@@ -98,6 +99,7 @@ class Operator:
             events=self.events,
             again=self.queue.add,
             clock=time.time,
+            capacity=Capacity(client, time.time) if options.capacity else None,
         )
         self.work = metrics.timed(Reconciler(tools).work)
         self.tuner = Tuner(

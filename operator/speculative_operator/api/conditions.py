@@ -79,7 +79,19 @@ class Reason(Explained):
     SERVING = "Serving", "All wanted replicas are ready and answer to the served names."
     SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0, so nothing serves."
     STARTING = "Starting", "Pods run and the engines are still loading."
+    WAITING_FOR_GPUS = (
+        "WaitingForGpus",
+        "Every node that fits has too few free GPUs; the pods start when some come free.",
+    )
+    NO_NODE_FITS = (
+        "NoNodeFits",
+        "No node has the GPUs that are asked for, however many come free.",
+    )
     UNSCHEDULABLE = "Unschedulable", "The scheduler finds no node; the message is its own."
+    POD_NOT_ENDING = (
+        "PodNotEnding",
+        "A pod is Terminating beyond its grace and holds its GPUs; the message names its node.",
+    )
     IMAGE_UNAVAILABLE = (
         "ImageUnavailable",
         "An image cannot be pulled; the message is the kubelet's.",
@@ -125,8 +137,16 @@ class Reason(Explained):
     NOT_ACCEPTED = "NotAccepted", "Nothing was started, because the resource was not accepted."
 
     # Progressing
-    ROLLING_OUT = "RollingOut", "Pods of an older revision are being replaced, one at a time."
+    ROLLING_OUT = "RollingOut", "Pods of an older revision are being replaced."
     SCALING = "Scaling", "The number of replicas is being changed."
+    DOWNTIME_NOT_ALLOWED = (
+        "DowntimeNotAllowed",
+        "No GPU is free for one more pod, and the last one that serves is not to be replaced.",
+    )
+    PROGRESS_DEADLINE_EXCEEDED = (
+        "ProgressDeadlineExceeded",
+        "Nothing has moved for rollout.progressDeadlineSeconds; the message says what is missing.",
+    )
     SETTLED = "Settled", "What runs is what is wanted."
     ON_TRIAL = (
         "OnTrial",
@@ -243,7 +263,10 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.SERVING,
         Reason.SCALED_TO_ZERO,
         Reason.STARTING,
+        Reason.WAITING_FOR_GPUS,
+        Reason.NO_NODE_FITS,
         Reason.UNSCHEDULABLE,
+        Reason.POD_NOT_ENDING,
         Reason.IMAGE_UNAVAILABLE,
         *START_FAILURES,
         Reason.PODS_NOT_CREATED,
@@ -265,6 +288,9 @@ REASONS: dict[ConditionType, tuple[Reason, ...]] = {
         Reason.NAME_NOT_SERVED,
         Reason.REJECTED,
         *START_FAILURES,
+        Reason.DOWNTIME_NOT_ALLOWED,
+        Reason.PROGRESS_DEADLINE_EXCEEDED,
+        Reason.POD_NOT_ENDING,
         Reason.NOT_ACCEPTED,
     ),
     ConditionType.SPECULATION_HEALTHY: (
@@ -326,6 +352,14 @@ class EventReason(Explained):
         "Engines do not start as the spec asks; the message says what is done instead.",
     )
     ROLLED_BACK = "RolledBack", "A revision was rejected; the last good one runs."
+    ROLLOUT_IN_PLACE = (
+        "RolloutInPlace",
+        "No GPU is free for one more pod, so pods are replaced where they are; told before.",
+    )
+    PROGRESS_DEADLINE_EXCEEDED = (
+        "ProgressDeadlineExceeded",
+        "Nothing has moved for rollout.progressDeadlineSeconds.",
+    )
     PROPOSAL_LENGTH_CHANGED = (
         "ProposalLengthChanged",
         "Another length is better at some batch size.",

@@ -42,6 +42,8 @@ ANNOTATION_REFERENCE: Final = "speculation.dev/reference-output"
 ANNOTATION_VERDICT_LEAVE_OUT: Final = "speculation.dev/verdict-leave-out"
 """On the record of a bad revision: the option of speculation, or `speculation`, without which the
 model may start."""
+ANNOTATION_IN_PLACE: Final = "speculation.dev/in-place"
+"""On a ControllerRevision while it is rolled out: why that goes in place."""
 
 # Ports of an engine's pod, by name.
 PORT_HTTP: Final = "http"

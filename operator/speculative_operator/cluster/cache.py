@@ -236,7 +236,7 @@ def _model(manifest: Mapping[str, Any]) -> Manifest:
 def _deployment(manifest: Mapping[str, Any]) -> Manifest:
     """Its counts are left out: pods are counted themselves."""
     failures = [
-        condition.get("message", "")
+        {key: condition[key] for key in ("message", "lastTransitionTime") if key in condition}
         for condition in (manifest.get("status") or {}).get("conditions") or ()
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True"
     ]
@@ -245,6 +245,7 @@ def _deployment(manifest: Mapping[str, Any]) -> Manifest:
 
 def _pod(manifest: Mapping[str, Any]) -> Manifest:
     metadata, status = manifest["metadata"], manifest.get("status") or {}
+    spec = manifest.get("spec") or {}
     return {
         "metadata": {
             **{
@@ -260,6 +261,9 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
                 }
                 for section in ("labels", "annotations")
             },
+        },
+        "spec": {
+            key: spec[key] for key in ("nodeName", "priority", "preemptionPolicy") if key in spec
         },
         "status": {
             **{

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -168,16 +168,26 @@ class Client:
         self, kind: str, namespace: str | None, selector: str
     ) -> list[Manifest]:
         """The metadata of all objects of a kind that the label selector matches."""
-        query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
-        place, found = RESOURCES[kind].path(namespace), []
+        query = {"labelSelector": selector} if selector else {}
+        items = self._pages(
+            Request("GET", kind, RESOURCES[kind].path(namespace), query, accept=METADATA_ONLY)
+        )
+        return [{"kind": kind, "metadata": item["metadata"]} async for item in items]
+
+    async def select(self, kind: str, query: Mapping[str, str]) -> list[Manifest]:
+        """All objects of a kind, in all namespaces, that the selectors in `query` match."""
+        items = self._pages(Request("GET", kind, RESOURCES[kind].path(None), query))
+        return [item async for item in items]
+
+    async def _pages(self, request: Request) -> AsyncIterator[Manifest]:
+        query = {**request.query, "limit": str(PAGE)}
         while True:
-            listing = await self._send(Request("GET", kind, place, query, accept=METADATA_ONLY))
-            found += [
-                {"kind": kind, "metadata": item["metadata"]} for item in listing["items"] or ()
-            ]
+            listing = await self._send(replace(request, query=query))
+            for item in listing["items"] or ():
+                yield item
             if not (more := listing["metadata"].get("continue")):
-                return found
-            query["continue"] = more
+                return
+            query = {**query, "continue": more}
 
     async def _send(self, request: Request) -> Manifest:
         headers = {"Content-Type": request.content_type, "Accept": request.accept}

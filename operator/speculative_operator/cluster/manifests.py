@@ -45,6 +45,8 @@ RESOURCES: Final[Mapping[str, Resource]] = {
         Resource("", "v1", "serviceaccounts", "ServiceAccount"),
         Resource("", "v1", "configmaps", "ConfigMap"),
         Resource("", "v1", "pods", "Pod"),
+        Resource("", "v1", "nodes", "Node"),
+        Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         Resource("events.k8s.io", "v1", "events", "Event"),
         Resource("coordination.k8s.io", "v1", "leases", "Lease"),
     )

@@ -6,7 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_SERVING
+from speculative_operator.api.names import (
+    ANNOTATION_IN_PLACE,
+    ANNOTATION_REFERENCE,
+    LABEL_SERVING,
+)
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.desired import Desired
@@ -43,11 +47,15 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
     if desired.reference is not None:
         key, reference = desired.reference
         await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
+    if desired.in_place is not None and desired.current is not None:
+        said = {ANNOTATION_IN_PLACE: desired.in_place or None}
+        await _annotate(seen, desired.current.key, said, children)
     for pod in desired.replaced:
         await children.end(pod.namespace, pod.name, pod.uid)
     for copy in desired.leftovers:
         await children.remove(copy)
-    more = (desired.labels, desired.found, desired.reference, desired.replaced, desired.leftovers)
+    recorded = bool(desired.found or desired.reference) or desired.in_place is not None
+    more = (desired.labels, recorded, desired.replaced, desired.leftovers)
     return Acted(changed or any(more))
 
 

@@ -5,8 +5,8 @@ Pure. The tuner decides SpeculationHealthy and Tuned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pydantic.alias_generators import to_camel
 
@@ -23,13 +23,19 @@ from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble
+from speculative_operator.controller.progress import hangs
 from speculative_operator.controller.revision_verdict import RevisionVerdict
 from speculative_operator.controller.start_failures import trouble_of
+from speculative_operator.controller.waiting import FOR_GPUS, waiting
+from speculative_operator.plan.capacity import Stock
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.tuning.verdict import Verdict
 
 EARLIEST_FIRST = (
     Reason.PODS_NOT_CREATED,
+    Reason.POD_NOT_ENDING,
+    Reason.WAITING_FOR_GPUS,
+    Reason.NO_NODE_FITS,
     Reason.UNSCHEDULABLE,
     Reason.IMAGE_UNAVAILABLE,
     *START_FAILURES,
@@ -37,23 +43,33 @@ EARLIEST_FIRST = (
     Reason.NAME_NOT_SERVED,
 )
 
+STALLING = frozenset({Reason.DOWNTIME_NOT_ALLOWED, Reason.PROGRESS_DEADLINE_EXCEEDED})
+"""Reasons of Progressing=False that are no rest."""
 
-def ready(
-    wanted: int,
-    seen: Observed,
-    desired: Desired,
-    serving: Collection[str],
-    answers: Mapping[str, Answer],
-) -> Verdict:
-    """Whether every wanted replica serves; if not, the earliest cause in its own words.
 
-    `serving` are the UIDs of pods that are ready, routed and list the served names.
+@dataclass(frozen=True)
+class Look:
+    """What one pass knows of pods besides their own status.
+
+    serving  UIDs of pods that are ready, routed and list the served names
+    answers  what engines answered, by incarnation
+    stock    free GPUs, where they were counted
+    now      Unix time
     """
+
+    serving: Collection[str]
+    answers: Mapping[str, Answer]
+    stock: Stock | None
+    now: float
+
+
+def ready(wanted: int, seen: Observed, desired: Desired, look: Look) -> Verdict:
+    """Whether every wanted replica serves; if not, the earliest cause in its own words."""
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     if wanted == 0:
         return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0.")
-    if len(serving) >= wanted:
+    if len(look.serving) >= wanted:
         return Verdict(
             ConditionStatus.TRUE,
             Reason.SERVING,
@@ -61,11 +77,16 @@ def ready(
         )
     if desired.stopped and desired.rejected is not None:
         return _as_false(_rejection(desired.rejected, "No pods are started."))
-    troubles = list(_troubles(seen, desired, serving, answers))
-    if not troubles:
+    first = hindrance(seen, desired, look)
+    if first is None:
         return Verdict(ConditionStatus.FALSE, Reason.STARTING, "Engines are being started.")
-    first = min(troubles, key=lambda trouble: EARLIEST_FIRST.index(trouble.reason))
     return Verdict(ConditionStatus.FALSE, first.reason, first.message)
+
+
+def hindrance(seen: Observed, desired: Desired, look: Look) -> Trouble | None:
+    """What keeps pods from serving, the earliest cause first."""
+    troubles = _troubles(seen, desired, look)
+    return min(troubles, key=lambda found: EARLIEST_FIRST.index(found.reason), default=None)
 
 
 def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> Verdict:
@@ -147,12 +168,13 @@ def conditions(
 
 
 def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionType, Verdict]:
-    """Present only while True: Stalled repeats a refusal or a rejection, Reconciling what is going
-    on."""
+    """Present only while True: Stalled repeats what the user must end, Reconciling the rest."""
     accepted = verdicts[ConditionType.ACCEPTED]
     moving = verdicts[ConditionType.PROGRESSING]
     if accepted.status is ConditionStatus.FALSE:
         return {ConditionType.STALLED: _as_true(accepted)}
+    if moving.reason in STALLING:
+        return {ConditionType.STALLED: _as_true(moving)}
     if moving.status is ConditionStatus.TRUE:
         return {ConditionType.RECONCILING: moving}
     return {}
@@ -166,23 +188,24 @@ def _as_true(verdict: Verdict) -> Verdict:
     return Verdict(ConditionStatus.TRUE, verdict.reason, verdict.message)
 
 
-def _troubles(
-    seen: Observed, desired: Desired, serving: Collection[str], answers: Mapping[str, Answer]
-) -> Iterable[Trouble]:
+def _troubles(seen: Observed, desired: Desired, look: Look) -> Iterator[Trouble]:
     for deployment in seen.deployments.values():
         if deployment.failure is not None:
-            yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure)
+            yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure.message)
+    for text in hangs(seen.pods, look.now):
+        yield Trouble(Reason.POD_NOT_ENDING, text)
+    yield from waiting(seen, look.stock)
     alive = [pod for pod in seen.pods if pod.alive]
     for pod in alive or seen.pods:
-        if pod.uid not in serving and not pod.terminating:
-            yield from _trouble(pod, seen, answers)
+        if pod.uid not in look.serving and not pod.terminating:
+            yield from _trouble(pod, seen, look.answers)
         if pod.alive and pod.uid in desired.hung:
             yield Trouble(Reason.ENGINE_HANGS, desired.hung[pod.uid])
 
 
-def _trouble(pod: Pod, seen: Observed, answers: Mapping[str, Answer]) -> Iterable[Trouble]:
+def _trouble(pod: Pod, seen: Observed, answers: Mapping[str, Answer]) -> Iterator[Trouble]:
     trouble = trouble_of(pod, seen)
-    if trouble is not None:
+    if trouble is not None and trouble.reason not in FOR_GPUS:
         yield trouble
     answer = answers.get(pod.incarnation)
     if answer is not None and answer.problem is not None:

@@ -22,14 +22,16 @@ from speculative_operator.controller.policy import (
 from speculative_operator.controller.probation import Known, Probation
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.controller.start_failures import not_to_start
+from speculative_operator.controller.surging import chance, told_in_place, worth_counting
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.trial_checks import Findings
 from speculative_operator.controller.trial_marks import beside, recordable, serving_labels
 from speculative_operator.controller.variants import Current, Pair, current, pair_of
 from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.names import Owner, model_names, revision_names
-from speculative_operator.plan.rollout import RevisionState, Scale, limits, next_scale, targets
+from speculative_operator.plan.rollout import RevisionState, Scale, next_scale, targets
 from speculative_operator.plan.settings import Settings
+from speculative_operator.plan.surge import Counted, Way, rolling, way
 from speculative_operator.resources.config_maps import memory_configmap, schedule_configmap
 from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.resources.deployment import deployment
@@ -53,6 +55,7 @@ class Told:
     findings    what was found out about the revision on trial
     hung        engines that hang, by pod UID, in words
     replace     the UIDs of pods that are to be replaced
+    counted     whether the GPUs of one pod more are free, where that was looked at
     """
 
     now: float
@@ -62,6 +65,7 @@ class Told:
     findings: Findings | None = None
     hung: Mapping[str, str] = field(default_factory=dict)
     replace: Collection[str] = ()
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,9 @@ class Desired:
     rejected     why the revision that the spec asks for should not run
     stopped      no start of the current revision can succeed, so it gets no pods
     states       the revisions as the rollout counts them, the current one last
+    way          how the rollout goes on
+    in_place     what the current revision's record is to say of going in place; None to leave it
+    counts       whether it matters how many GPUs are free
     """
 
     accepted: Verdict
@@ -103,6 +110,9 @@ class Desired:
     rejected: RevisionVerdict | None = None
     stopped: bool = False
     states: tuple[RevisionState, ...] = ()
+    way: Way | None = None
+    in_place: str | None = None
+    counts: bool = False
 
 
 def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: Told) -> Desired:
@@ -135,6 +145,9 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         rejected=wanted.rejected,
         stopped=wanted.stopped,
         states=aim.states,
+        way=aim.way,
+        in_place=aim.in_place(),
+        counts=worth_counting(model.spec.rollout, aim.rollout, seen),
     )
 
 
@@ -164,9 +177,16 @@ class _Aim:
         asked_for = {key: d.replicas for key, d in seen.deployments.items() if key in self.good}
         self.beside = beside(asked_for, self.good)
         self.probation = self._on_trial(told)
-        replicas = self._targets(sensor.key if sensor is not None else None)
-        self.states = tuple(
-            seen.state(key, replicas[key], served=key in self.good) for key in self.revisions
+        plain = self._targets(sensor.key if sensor is not None else None)
+        self.rollout = self._states(plain)
+        one_more = chance(current, self.rollout, seen, now=told.now, counted=told.counted)
+        self.way = way(model.spec.rollout, self.rollout, one_more, downtime=self._downtime())
+        self.states = self._states(self._beside_one()) if self._is_beside_one() else self.rollout
+
+    def _states(self, wanted: Mapping[str, int]) -> tuple[RevisionState, ...]:
+        """The revisions, the current one last."""
+        return tuple(
+            self.seen.state(key, wanted[key], served=key in self.good) for key in self.revisions
         )
 
     def _on_trial(self, told: Told) -> Probation | None:
@@ -184,16 +204,21 @@ class _Aim:
         )
 
     def _targets(self, sensor: str | None) -> Mapping[str, int]:
-        """Replicas by revision. A revision on trial has one, beside the running one where that is
-        possible: with one replica only while surging."""
+        """Replicas by revision. A revision on trial has one of several."""
         current = self.wanted.main.revision.key
         total = 0 if self.wanted.stopped else self.model.spec.replicas
-        if self.probation is not None and self.beside is not None:
-            if total > 1:
-                return targets(self.revisions, self.beside, total, current)
-            if total == 1 and limits(self.model.spec.rollout.strategy).surge:
-                return {**dict.fromkeys(self.revisions, 0), self.beside: 1, current: 1}
+        if self.probation is not None and self.beside is not None and total > 1:
+            return targets(self.revisions, self.beside, total, current)
         return targets(self.revisions, current, total, sensor)
+
+    def _is_beside_one(self) -> bool:
+        """Whether one pod is on trial beside the only other one: as long as one more may be."""
+        on_trial = self.probation is not None and self.beside is not None
+        return on_trial and self.model.spec.replicas == 1 and self.way.limits.surge > 0
+
+    def _beside_one(self) -> Mapping[str, int]:
+        both = {self.beside, self.wanted.main.revision.key}
+        return {key: 1 if key in both else 0 for key in self.revisions}
 
     def before_pods(self) -> Iterator[Manifest]:
         """The Service is among them so that a taken name is found before a GPU is."""
@@ -238,11 +263,27 @@ class _Aim:
         """
         wanted = {state.key for state in self.states if state.wanted or self._is_last(state)}
         standing = self.seen.deployments.keys()
-        if self.wanted.held or (standing and not wanted <= standing):
+        if self.wanted.held or self.way.give_up or (standing and not wanted <= standing):
             return None
         if self.probation is not None and self.probation.waits_for_reference:
             return None
-        return next_scale(self.states, limits(self.model.spec.rollout.strategy))
+        return next_scale(self.states, self.way.limits)
+
+    def _downtime(self) -> bool:
+        """Whether nothing may serve for a while. A restart off speculation has its own leave."""
+        moved = [state.key for state in self.rollout[:-1] if state.holding > state.wanted]
+        restarts = bool(moved) and all(key in self.wanted.pair for key in moved)
+        spec = self.model.spec
+        return spec.rollout.allow_downtime or (restarts and spec.tuning.fallback.allow_downtime)
+
+    def in_place(self) -> str | None:
+        """Given up: why. Over: nothing. It is not news otherwise."""
+        record = self.seen.revisions.get(self.rollout[-1].key)
+        if record is None:
+            return None
+        if self.way.give_up and self.way.in_place is not None:
+            return told_in_place(self.way.in_place, self.rollout, self.seen)
+        return "" if record.in_place is not None and not rolling(self.rollout) else None
 
     def serving(self) -> RecordedRevision:
         """The newest of those that have most pods on the Service. One on trial only where no other

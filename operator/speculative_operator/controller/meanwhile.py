@@ -13,7 +13,8 @@ from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.plan.names import Owner
-from speculative_operator.plan.rollout import limits, next_scale, targets
+from speculative_operator.plan.rollout import next_scale, targets
+from speculative_operator.plan.surge import in_place
 from speculative_operator.resources.deployment import deployment
 from speculative_operator.tuning.variant import VariantChoice
 
@@ -36,7 +37,9 @@ def meanwhile(
         seen.state(key, wanted[key], served=seen.standing(key) is not Standing.TRIAL)
         for key in standing
     )
-    scale = next_scale(states, limits(model.spec.rollout.strategy))
+    rollout = model.spec.rollout
+    limits = in_place(rollout, proven=True, downtime=rollout.allow_downtime)
+    scale = next_scale(states, limits)
     if scale is not None:
         revision = seen.revisions[scale.key].recorded
         yield deployment(Owner.of(model), revision, scale.replicas)

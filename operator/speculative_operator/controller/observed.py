@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_REVISION
+from speculative_operator.api.names import (
+    ANNOTATION_IN_PLACE,
+    ANNOTATION_REFERENCE,
+    LABEL_REVISION,
+)
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.pods import Pod, pod_of
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.times import unix
 from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.plan.rollout import RevisionState
@@ -26,9 +31,19 @@ class SeenRevision:
     """The generation of the spec that it was made for: a higher one is newer."""
     verdict: RevisionVerdict | None
     """None before anything was found out about it, or where that is unknown."""
+    in_place: str | None
+    """Why no pod of it can surge in the rollout of now."""
     manifest: Manifest
     reference: ReferenceOutput | None = None
     """On trial: what the running revision answered before."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why the API server refuses pods, for example by a quota, and since when (Unix time)."""
+
+    message: str
+    since: float | None
 
 
 @dataclass(frozen=True)
@@ -36,8 +51,7 @@ class SeenDeployment:
     """A Deployment of one revision."""
 
     replicas: int
-    failure: str | None
-    """Why the API server refuses its pods, for example a quota."""
+    failure: Failure | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,7 @@ class Observed:
             ready=sum(pod.routed for pod in pods),
             terminating=sum(pod.terminating for pod in pods),
             served=served or any(pod.routed for pod in pods),
+            unplaced=sum(pod.alive and not pod.placed for pod in pods),
         )
 
 
@@ -144,6 +159,7 @@ def _revision(manifest: Manifest) -> SeenRevision:
         recorded=recorded(labelled),
         number=manifest["revision"],
         verdict=RevisionVerdict.read(annotations),
+        in_place=annotations.get(ANNOTATION_IN_PLACE) or None,
         manifest=manifest,
         reference=ReferenceOutput.read(annotations.get(ANNOTATION_REFERENCE)),
     )
@@ -160,5 +176,10 @@ def _deployment(manifest: Manifest) -> SeenDeployment:
     failures = manifest["status"]["failures"]
     return SeenDeployment(
         replicas=manifest["spec"].get("replicas", 1),
-        failure=failures[0] if failures else None,
+        failure=_failure(failures[0]) if failures else None,
     )
+
+
+def _failure(condition: Mapping[str, str]) -> Failure:
+    since = condition.get("lastTransitionTime")
+    return Failure(condition.get("message", ""), unix(since) if since is not None else None)

@@ -23,6 +23,7 @@ class Options:
     namespaces  those that are looked at; () for all
     kubeconfig  how the API server is reached from outside of the cluster
     workers     models that are worked on at once
+    capacity    whether nodes and everybody's pods may be read, to count free GPUs
     """
 
     namespaces: tuple[str, ...]
@@ -30,6 +31,7 @@ class Options:
     log_level: str
     workers: int
     port: int
+    capacity: bool
     settings: Settings
     lease: LeaseSettings
 
@@ -48,6 +50,9 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning"))
     parser.add_argument("--workers", type=int, default=DEFAULT_WORKERS, help="models at once")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="of probes and /metrics")
+    parser.add_argument(
+        "--count-gpus", action="store_true", help="read nodes and all pods to count free GPUs"
+    )
     flags = parser.parse_args(arguments)
     missing = [
         name for name in ("SPM_ENGINE_IMAGE", "SPM_PLUGIN_IMAGE") if not environment.get(name)
@@ -60,6 +65,7 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
         log_level=flags.log_level.upper(),
         workers=flags.workers,
         port=flags.port,
+        capacity=flags.count_gpus,
         settings=Settings(
             engine_image=environment["SPM_ENGINE_IMAGE"],
             plugin_image=environment["SPM_PLUGIN_IMAGE"],

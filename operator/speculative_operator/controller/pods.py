@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, LABEL_SERVING
 from speculative_operator.controller.causes import Ending
+from speculative_operator.controller.scheduling import no_node_because
+from speculative_operator.controller.times import unix
 from speculative_operator.plan.overlay import ENGINE
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
@@ -58,10 +59,19 @@ class Pod:
     """Seconds from its node to Ready, if it was never restarted; None while it is not ready."""
     trouble: Trouble | None
     restarts: int = 0
+    placed: bool = False
+    """Whether it has a node, and so its GPUs."""
+    node: str | None = None
+    made: float | None = None
+    """Unix time."""
     scheduled: float | None = None
     """Unix time at which it got its node; None while it has none."""
     ready_since: float | None = None
     """Unix time at which it became ready; None while it is not."""
+    to_end: float | None = None
+    """The Unix time by which a Terminating pod should be gone: the order to end, and its grace."""
+    preempts: bool = False
+    """Whether the scheduler may evict ordinary pods for the like of it."""
     ending: Ending | None = None
     """How its engine, or the pod, ended the last time; None while it is ready or never did."""
     starts: int = 0
@@ -73,6 +83,12 @@ class Pod:
         return not self.terminating and not self.ended
 
     @property
+    def moved(self) -> float | None:
+        """The Unix time at which it was last made, got a node, became Ready or was to end."""
+        times = (self.made, self.scheduled, self.ready_since, self.to_end)
+        return max((time for time in times if time is not None), default=None)
+
+    @property
     def routed(self) -> bool:
         """Whether the Service sends it requests."""
         return self.alive and self.ready and self.serving_label == "true"
@@ -81,7 +97,7 @@ class Pod:
 def pod_of(manifest: Mapping[str, Any]) -> Pod:
     """Reads a watched pod."""
     metadata, status = manifest["metadata"], manifest["status"]
-    labels = metadata["labels"]
+    spec, labels = manifest["spec"], metadata["labels"]
     restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
     ready = _condition(status, "Ready").get("status") == "True"
     first = ready and not restarts
@@ -101,11 +117,20 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         startup=_startup(status) if first else None,
         trouble=None if ready else _trouble(status),
         restarts=restarts,
+        placed="nodeName" in spec or _condition(status, "PodScheduled").get("status") == "True",
+        node=spec.get("nodeName"),
+        made=_time(metadata, "creationTimestamp"),
         scheduled=_since(status, "PodScheduled"),
         ready_since=_since(status, "Ready"),
         ending=ending,
         starts=starts,
+        to_end=_time(metadata, "deletionTimestamp"),
+        preempts=spec.get("priority", 0) > 0 and spec.get("preemptionPolicy") != "Never",
     )
+
+
+def _time(metadata: Mapping[str, Any], field: str) -> float | None:
+    return unix(metadata[field]) if field in metadata else None
 
 
 def _since(status: Mapping[str, Any], kind: str) -> float | None:
@@ -114,7 +139,7 @@ def _since(status: Mapping[str, Any], kind: str) -> float | None:
     time = condition.get("lastTransitionTime")
     if condition.get("status") != "True" or time is None:
         return None
-    return datetime.fromisoformat(str(time)).timestamp()
+    return unix(str(time))
 
 
 def _startup(status: Mapping[str, Any]) -> float | None:
@@ -122,15 +147,16 @@ def _startup(status: Mapping[str, Any]) -> float | None:
     times = [_condition(status, kind).get("lastTransitionTime") for kind in STARTUP]
     if None in times:
         return None
-    began, ended = (datetime.fromisoformat(str(time)) for time in times)
-    return (ended - began).total_seconds()
+    began, ended = (unix(str(time)) for time in times)
+    return ended - began
 
 
 def _trouble(status: Mapping[str, Any]) -> Trouble | None:
     """The earliest cause; None while the pod is only coming up."""
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
-        return Trouble(Reason.UNSCHEDULABLE, short(scheduled.get("message", "")))
+        words = short(scheduled.get("message", ""))
+        return Trouble(no_node_because(words), words)
     if status.get("phase") == "Failed":
         words = ": ".join(status[key] for key in ("reason", "message") if status.get(key))
         return Trouble(Reason.CONTAINER_FAILED, short(words or "the pod failed"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from speculative_operator.api.conditions import ConditionStatus, Reason
+from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.names import ANNOTATION_LOOK
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
@@ -20,6 +20,7 @@ from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
 from speculative_operator.controller.act import act, keep
+from speculative_operator.controller.capacity import Capacity
 from speculative_operator.controller.desired import Desired, Told, desire
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.meanwhile import meanwhile
@@ -28,16 +29,19 @@ from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
+from speculative_operator.controller.progress import next_look
 from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
 from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
-from speculative_operator.controller.transitions import notices, promotions, refuses
+from speculative_operator.controller.transitions import moves, notices, promotions, refuses
 from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
+from speculative_operator.plan.capacity import Stock
 from speculative_operator.plan.schedule import needs_schedule
 from speculative_operator.plan.settings import Settings
+from speculative_operator.plan.surge import Counted
 from speculative_operator.tuning.verdict import Notice, Verdict
 
 SETTLING_SECONDS = 1.5
@@ -62,6 +66,8 @@ class Tools:
     events: EventRecorder
     again: Callable[[Reference], None]
     clock: Callable[[], float]
+    capacity: Capacity | None = None
+    """None where the installation does not allow to read nodes."""
 
 
 class Reconciler:
@@ -104,7 +110,14 @@ class Reconciler:
             replace=view.replace if view is not None else frozenset(),
         )
         desired = desire(model, seen, self._tools.settings, told)
+        stock = await self._count(desired)
+        if stock is not None:
+            full = None if stock.fits else f"No node has {stock.need} free: {stock}."
+            told = replace(told, counted=Counted(full))
+            desired = desire(model, seen, self._tools.settings, told)
         acted = await act(desired, seen, self._tools.children)
+        if desired.in_place:
+            self._tell_in_place(reference, model, desired)
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
             scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)
@@ -115,14 +128,16 @@ class Reconciler:
             seen = self._observe(model)
         self._tools.fleet.put(reference, tuned_model(model, seen, desired))
         self._check_trial(reference, desired)
-        found = Findings(before, answers, view, self._now())
-        wait = await self._write(reference, stored, before, status(model, seen, desired, found))
+        found = Findings(before, answers, view, told.now, stock)
+        after = status(model, seen, desired, found)
+        wait = await self._write(reference, stored, before, after)
         if isinstance(acted.refusal, NotOurs | NotAllowed):
             return outcome_of(acted.refusal, reference)
         if acted.changed and before is not None:
             return Done(again_in=NEXT_STEP_SECONDS)
-        probation = desired.probation
-        return Done(again_in=_sooner(wait, probation.again_in if probation is not None else None))
+        later = next_look(model.spec.rollout, seen, desired, told.now, moving=moves(after))
+        trial = desired.probation.again_in if desired.probation is not None else None
+        return Done(again_in=_soonest(wait, later, trial))
 
     def _stored(self, reference: Reference) -> Manifest | None:
         """The resource; None once it is gone or going, after forgetting all about it."""
@@ -140,6 +155,21 @@ class Reconciler:
     def _observe(self, model: SpeculativeModel) -> Observed:
         uid = model.metadata.uid
         return observe(self._tools.cache.children(uid), self._tools.cache.lost(uid))
+
+    async def _count(self, desired: Desired) -> Stock | None:
+        """Free GPUs, while it matters and where they may be read."""
+        capacity, current = self._tools.capacity, desired.current
+        if capacity is None or current is None or not desired.counts:
+            return None
+        return await capacity.stock(current.key, current.template)
+
+    def _tell_in_place(
+        self, reference: Reference, model: SpeculativeModel, desired: Desired
+    ) -> None:
+        current = desired.current.key if desired.current is not None else ""
+        text = f"Revision {current} replaces pods in place. {desired.in_place}"
+        reason = EventReason.ROLLOUT_IN_PLACE
+        self._tools.events.tell(Event(reference, model.metadata.uid, reason, text, warning=True))
 
     def _ask_names(
         self, reference: Reference, model: SpeculativeModel, seen: Observed
@@ -193,8 +223,8 @@ class Reconciler:
         return rfc3339(self._tools.clock())
 
 
-def _sooner(one: float | None, other: float | None) -> float | None:
-    return min((each for each in (one, other) if each is not None), default=None)
+def _soonest(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)
 
 
 def _verdict_on(refusal: Refusal) -> Verdict:

@@ -14,7 +14,9 @@ from speculative_operator.api.status import (
     Revisions,
 )
 from speculative_operator.controller.conditions import (
+    Look,
     conditions,
+    hindrance,
     progressing,
     ready,
     rejected,
@@ -25,8 +27,10 @@ from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
+from speculative_operator.controller.progress import Moment, look_closer
 from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.controller.stand_ins import rejected as rejected_revision
+from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.controller.tuning_status import (
     TUNING_CONDITIONS,
@@ -34,6 +38,7 @@ from speculative_operator.controller.tuning_status import (
     tuning_part,
 )
 from speculative_operator.controller.variants import Pair
+from speculative_operator.plan.capacity import Stock
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.names import Owner
 from speculative_operator.resources.metadata import pods_of
@@ -53,7 +58,14 @@ class Findings:
     before: ModelStatus | None
     answers: Mapping[str, Answer]
     view: TuningView | None
-    now: str
+    at: float
+    """Unix time."""
+    stock: Stock | None = None
+    """Free GPUs, where they were counted."""
+
+    @property
+    def now(self) -> str:
+        return rfc3339(self.at)
 
 
 def status(
@@ -62,10 +74,11 @@ def status(
     """What users read of the model."""
     serving = serving_pods(seen, desired, found)
     part = _tuning(model, seen, desired, found)
+    look = Look(serving, found.answers, found.stock, found.at)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
-        ConditionType.READY: ready(model.spec.replicas, seen, desired, serving, found.answers),
-        ConditionType.PROGRESSING: progressing(seen, desired, serving),
+        ConditionType.READY: ready(model.spec.replicas, seen, desired, look),
+        ConditionType.PROGRESSING: _progressing(model, seen, desired, look, found.before),
         **part.verdicts,
     }
     if (rejection := rejected(desired)) is not None:
@@ -88,6 +101,28 @@ def status(
         ),
         replica_details=_details(seen, serving, part, found),
         decisions=part.decisions,
+    )
+
+
+def _progressing(
+    model: SpeculativeModel,
+    seen: Observed,
+    desired: Desired,
+    look: Look,
+    before: ModelStatus | None,
+) -> Verdict:
+    cause = hindrance(seen, desired, look)
+    return look_closer(
+        progressing(seen, desired, look.serving),
+        model.spec.rollout,
+        seen,
+        desired,
+        Moment(
+            look.now,
+            before,
+            model.metadata.generation,
+            cause.message if cause is not None else None,
+        ),
     )
 
 

@@ -50,6 +50,10 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
         return
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
+    if _exceeded(after) and not (before is not None and _exceeded(before)):
+        stalled = _condition(after, ConditionType.PROGRESSING)
+        text = stalled.message if stalled is not None else ""
+        yield Notice(EventReason.PROGRESS_DEADLINE_EXCEEDED, text, warning=True)
     if _rolled_out(after) and not (before is not None and _rolled_out(before)):
         yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
 
@@ -70,11 +74,22 @@ def _message(status: ModelStatus, kind: ConditionType) -> str | None:
     return found.message if found is not None else None
 
 
+def moves(status: ModelStatus) -> bool:
+    """Whether it says that pods come or go."""
+    found = _condition(status, ConditionType.PROGRESSING)
+    return found is not None and found.status is ConditionStatus.TRUE
+
+
 def _rolled_out(status: ModelStatus) -> bool:
     """Whether the current revision is good and no pod runs another one."""
     revisions = status.revisions
     good = revisions.current is not None and revisions.last_good == revisions.current
     return good and all(detail.revision == revisions.current for detail in status.replica_details)
+
+
+def _exceeded(status: ModelStatus) -> bool:
+    found = _condition(status, ConditionType.PROGRESSING)
+    return found is not None and found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED
 
 
 def _condition(status: ModelStatus, kind: ConditionType) -> Condition | None:

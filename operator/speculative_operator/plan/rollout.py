@@ -13,15 +13,15 @@ GPUs. It may take away ready pods while `serving` stays at total - unavailable o
 that are not ready while those asked for, without the starting ones, stay there: such a pod may come
 back, and a new revision that never starts must not take its place. Pods that serve nobody go at
 once where they stand above the count of a wanted revision, or belong to a superseded one that has
-never served: a broken revision never stands in the way of the next.
+never served: a broken revision never stands in the way of the next. So do pods without a node where
+more are asked for than total + surge: a surge pod that found no GPU. The last pod that serves is
+taken only where downtime is allowed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from speculative_operator.api.exposure import RolloutStrategy
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class RevisionState:
     """Its pods that are being deleted: each holds its GPUs until it is gone."""
     served: bool = True
     """Whether a pod of it has ever been Ready."""
+    unplaced: int = 0
+    """Those of `alive` that have no node yet, and so no GPUs."""
 
     @property
     def holding(self) -> int:
@@ -60,6 +62,11 @@ class RevisionState:
         return min(self.surplus, self.replicas - self.serving)
 
     @property
+    def loose(self) -> int:
+        """Replicas that hold no GPUs: without a node, or not even created."""
+        return max(0, self.replicas - (self.alive - self.unplaced))
+
+    @property
     def gone(self) -> bool:
         """Nothing of it is left: its Deployment may be deleted."""
         return self.wanted == self.holding == 0
@@ -73,6 +80,8 @@ class Limits:
     """Pods that may exist above the total."""
     unavailable: int
     """Pods that may be missing from the total while replaced."""
+    downtime: bool = True
+    """Whether the last pod that serves may be among them."""
 
     def __post_init__(self) -> None:
         if self.surge < 0 or self.unavailable < 0 or self.surge + self.unavailable == 0:
@@ -85,13 +94,6 @@ class Scale:
 
     key: str
     replicas: int
-
-
-def limits(strategy: RolloutStrategy) -> Limits:
-    """One pod at a time: one missing while replaced in place, or one more while surging."""
-    if strategy is RolloutStrategy.SURGE:
-        return Limits(surge=1, unavailable=0)
-    return Limits(surge=0, unavailable=1)
 
 
 def targets(
@@ -116,11 +118,13 @@ def next_scale(revisions: Sequence[RevisionState], limits: Limits) -> Scale | No
     serving = sum(revision.serving for revision in revisions)
     holding = sum(revision.holding for revision in revisions)
     starting = sum(r.replicas - r.serving for r in revisions if r.wanted)
+    kept = floor if limits.downtime else max(floor, min(1, total))
     return (
         _drop_useless(revisions)
+        or _drop_loose(revisions, asked - total - limits.surge)
         or _add(revisions, total + limits.surge - holding)
         or _drop_idle(revisions, asked - starting - floor)
-        or _drop_serving(revisions, serving - floor)
+        or _drop_serving(revisions, serving - kept)
     )
 
 
@@ -128,6 +132,14 @@ def _drop_useless(revisions: Sequence[RevisionState]) -> Scale | None:
     for revision in revisions:
         if revision.idle_surplus and (revision.wanted or not revision.served):
             return Scale(revision.key, revision.replicas - revision.idle_surplus)
+    return None
+
+
+def _drop_loose(revisions: Sequence[RevisionState], excess: int) -> Scale | None:
+    for revision in revisions:
+        removable = min(revision.loose, excess) if revision.wanted else 0
+        if removable > 0:
+            return Scale(revision.key, revision.replicas - removable)
     return None
 
 

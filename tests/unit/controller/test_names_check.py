@@ -33,6 +33,7 @@ def a_pod(restarts: int = 0, *, ready: bool = True) -> Pod:
         schedule_mark=None,
         startup=None,
         trouble=None,
+        placed=True,
     )
 
 

@@ -51,7 +51,7 @@ CRASHED = {"terminated": {"reason": "Error", "exitCode": 1, "message": "HIP out 
                     }
                 ]
             ),
-            Reason.UNSCHEDULABLE,
+            Reason.WAITING_FOR_GPUS,
             "0/3 nodes are available: 3 Insufficient amd.com/gpu.",
         ),
         (

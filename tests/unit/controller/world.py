@@ -7,7 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from speculative_operator.api.names import ANNOTATION_REFERENCE, LABEL_REVISION
+from speculative_operator.api.names import (
+    ANNOTATION_IN_PLACE,
+    ANNOTATION_REFERENCE,
+    LABEL_REVISION,
+)
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
@@ -22,6 +26,7 @@ from speculative_operator.plan.trial import NotCompared, Speed
 from speculative_operator.tuning.variant import VariantChoice
 from tests.unit.plan.builders import a_model
 
+IN_PLACE = {"strategy": "InPlace", "allowDowntime": True}
 SETTINGS = Settings(engine_image="engine:1", plugin_image="plugin:1")
 
 SAID = tuple(Continuation(("a", "b"), (5.0, 5.0)) for _ in PROMPTS)
@@ -48,8 +53,8 @@ class World:
         self.edit(**spec)
 
     def edit(self, **spec: Any) -> None:
-        """The user writes another spec."""
-        made = a_model(**spec)
+        """The user writes another spec. Where nothing is said of it, rollouts go in place."""
+        made = a_model(**{"rollout": IN_PLACE, **spec})
         metadata = made.metadata.model_copy(update={"generation": next(self._generations)})
         self.model: SpeculativeModel = made.model_copy(update={"metadata": metadata})
         self.cache.put(self._stored({"kind": "SpeculativeModel", "metadata": self._identity("")}))
@@ -97,6 +102,8 @@ class World:
             self.annotate(key, {ANNOTATION_REFERENCE: output.to_json()})
         for key, verdict in desired.found:
             self.judge(key, verdict)
+        if desired.in_place is not None and desired.current is not None:
+            self.annotate(desired.current.key, {ANNOTATION_IN_PLACE: desired.in_place})
         self._grow_pods()
         return desired
 
@@ -162,7 +169,30 @@ class World:
         """Something is found out about a revision."""
         self.annotate(key, verdict.annotations())
 
-    def annotate(self, key: str, annotations: Mapping[str, str]) -> None:
+    def annotate_in_place(self, why: str) -> None:
+        """The current revision's rollout goes in place."""
+        current = self.desired().current
+        assert current is not None
+        self.annotate(current.key, {ANNOTATION_IN_PLACE: why})
+
+    def set_pod(self, name: str, **sections: dict[str, Any]) -> None:
+        """Lays sections of a manifest over a pod."""
+        copy = self.cache.get(Reference("Pod", self.model.metadata.namespace, name))
+        assert copy is not None
+        pod = {"kind": "Pod", **copy.manifest()}
+        for section, fields in sections.items():
+            pod[section] = {**pod.get(section, {}), **fields}
+        self.cache.put(self._stored(pod))
+
+    def set_failure(self, key: str, message: str, since: str) -> None:
+        """The API server refuses pods of a revision."""
+        copies = self.seen().copies
+        (copy,) = (c for ref, c in copies.items() if ref.kind == "Deployment" and key in ref.name)
+        condition = {"type": "ReplicaFailure", "status": "True", "message": message}
+        failed = {"conditions": [{**condition, "lastTransitionTime": since}]}
+        self.cache.put(self._stored({**copy.manifest(), "status": failed}))
+
+    def annotate(self, key: str, annotations: Mapping[str, str | None]) -> None:
         """The record of a revision."""
         record = dict(self.seen().revisions[key].manifest)
         before = record["metadata"].get("annotations", {})

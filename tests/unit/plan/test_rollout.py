@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 
-from speculative_operator.api.exposure import RolloutStrategy
 from speculative_operator.plan.rollout import (
     Limits,
     RevisionState,
     Scale,
-    limits,
     next_scale,
     targets,
 )
 
-IN_PLACE = limits(RolloutStrategy.IN_PLACE)
-SURGE = limits(RolloutStrategy.SURGE)
+IN_PLACE = Limits(surge=0, unavailable=1)
+SURGE = Limits(surge=1, unavailable=0)
 
 
 def old(replicas: int, ready: int | None = None, **more: Any) -> RevisionState:
@@ -39,6 +37,7 @@ def revision(
     alive: int | None = None,
     terminating: int = 0,
     served: bool = True,
+    unplaced: int = 0,
 ) -> RevisionState:
     return RevisionState(
         key=key,
@@ -48,6 +47,7 @@ def revision(
         ready=replicas if ready is None else ready,
         terminating=terminating,
         served=served,
+        unplaced=unplaced,
     )
 
 
@@ -118,6 +118,26 @@ def test_surge_starts_one_more_pod_first() -> None:
 def test_a_single_replica(within: Limits, steps: list[tuple[str, int]]) -> None:
     """In place costs downtime here, which is what the user chose."""
     assert list(play([old(1), new(1)], within)) == steps
+
+
+def test_the_last_pod_that_serves_stays_where_downtime_is_not_allowed() -> None:
+    """Also where more may be missing than there are; one that does not serve anyway may go."""
+    kept = Limits(surge=0, unavailable=2, downtime=False)
+
+    assert next_scale([old(1), new(1)], kept) is None
+    assert next_scale([old(2), new(2)], kept) == Scale("old", 1)
+    assert next_scale([old(1, ready=0), new(1)], kept) == Scale("old", 0)
+    assert next_scale([old(1), new(0)], kept) == Scale("old", 0)
+
+
+def test_a_surge_pod_without_gpus_goes_once_the_rollout_is_in_place() -> None:
+    """It holds nothing; one that loads already keeps its GPUs."""
+    waits, loads = new(2, 1, ready=0, unplaced=1), new(2, 1, ready=0)
+
+    assert next_scale([old(2), waits], IN_PLACE) == Scale("new", 0)
+    assert next_scale([old(2), loads], IN_PLACE) == Scale("old", 1)
+    assert next_scale([old(2), new(2, 1, ready=0, alive=0)], IN_PLACE) == Scale("new", 0)
+    assert next_scale([old(2), waits], SURGE) is None
 
 
 def test_fewer_replicas_in_the_middle_of_a_rollout() -> None:

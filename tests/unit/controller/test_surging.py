@@ -1,0 +1,232 @@
+"""A rollout on scarce GPUs as the controller sees it: pods that wait, quotas, priorities, records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
+from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.controller.desired import Desired, Told, desire
+from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.surging import worth_counting
+from speculative_operator.controller.times import rfc3339
+from speculative_operator.plan.capacity import Need, NodeGpus, Stock
+from speculative_operator.plan.surge import Counted
+from tests.unit.controller.world import World
+
+MADE = 1_790_000_000.0
+TIMEOUT = 120
+WORDS = "0/1 nodes are available: 1 Insufficient amd.com/gpu."
+LONGER = {"model": {"maxModelLen": 4096}}
+
+
+def start(replicas: int = 2, **rollout: Any) -> World:
+    """A settled model whose spec has just changed, and whose surge pod, if any, has no node."""
+    world = World(replicas=replicas)
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    world.edit(replicas=replicas, rollout=rollout, **LONGER)
+    for _ in range(3):
+        world.act()
+    for pod in world.seen().pods:
+        if not pod.ready:
+            world.set_pod(
+                pod.name,
+                metadata={"creationTimestamp": rfc3339(MADE)},
+                status={
+                    "conditions": [
+                        {"type": "PodScheduled", "status": "False", "message": WORDS},
+                    ]
+                },
+            )
+    return world
+
+
+def aim(world: World, seconds: float, counted: Counted | None = None) -> Desired:
+    """What a pass aims at, so many seconds after the surge pod was made."""
+    told = Told(now=MADE + seconds, last_good=world.last_good, counted=counted)
+    return desire(world.model, world.seen(), world.settings, told)
+
+
+def asked(desired: Desired) -> list[int]:
+    """Replicas of the Deployments that are applied, old first."""
+    return [manifest["spec"]["replicas"] for manifest in desired.pods]
+
+
+def told(
+    world: World, seconds: float, *, stock: Stock | None = None, before: ModelStatus | None = None
+) -> ModelStatus:
+    """Status at that time."""
+    found = Findings(before, {}, None, MADE + seconds, stock)
+    return status(world.model, world.seen(), aim(world, seconds), found)
+
+
+def condition(of: ModelStatus, kind: ConditionType) -> Condition | None:
+    return next((found for found in of.conditions if found.type is kind), None)
+
+
+def progressing(of: ModelStatus) -> Condition:
+    found = condition(of, ConditionType.PROGRESSING)
+    assert found is not None
+    return found
+
+
+def test_the_reason_is_recorded_before_anything_else_is_done() -> None:
+    """An operator that ends right then must not wait all over again."""
+    world = start()
+    early, late = aim(world, TIMEOUT - 1), aim(world, TIMEOUT)
+
+    assert (early.in_place, asked(early)) == (None, [2, 1])
+    assert (late.in_place, asked(late)) == (WORDS, [2, 1])
+
+
+def test_after_the_record_the_surge_pod_goes_and_then_an_old_one() -> None:
+    """In place, one by one; and the record is taken away at the end."""
+    world = start()
+    world.annotate_in_place(WORDS)
+
+    steps = [asked(aim(world, 0))]
+    world.act()
+    steps.append(asked(aim(world, 0)))
+
+    assert steps == [[2, 0], [1, 0]]
+    world.settle()
+    assert list(world.replicas().values()) == [2]
+    assert all(seen.in_place is None for seen in world.seen().revisions.values())
+
+
+def test_a_count_that_finds_no_room_saves_the_attempt() -> None:
+    """The pod that could not fit is never made."""
+    world = start()
+    world.act()
+    fresh = World(replicas=2)
+    fresh.settle()
+    fresh.last_good = world.last_good
+    fresh.edit(replicas=2, rollout={}, **LONGER)
+    fresh.act()
+
+    assert worth_counting(fresh.model.spec.rollout, aim(fresh, 0).states, fresh.seen())
+    assert aim(fresh, 0, Counted("no room")).in_place == "no room"
+    assert asked(aim(fresh, 0, Counted(None))) == [2, 1]
+
+
+def test_the_status_says_until_when_one_more_is_waited_for() -> None:
+    """Nothing is missing meanwhile; the words are the scheduler's."""
+    found = progressing(told(start(), 20))
+
+    assert found.reason == Reason.ROLLING_OUT
+    assert rfc3339(MADE + TIMEOUT) in found.message
+    assert WORDS in found.message
+
+
+def test_one_replica_serves_on_and_names_the_field() -> None:
+    """A change is not to make an outage."""
+    world = start(replicas=1)
+    late = told(world, TIMEOUT)
+
+    assert (aim(world, TIMEOUT).in_place, asked(aim(world, TIMEOUT))) == (None, [1, 1])
+    assert progressing(late).reason == Reason.DOWNTIME_NOT_ALLOWED
+    assert "rollout.allowDowntime: true" in progressing(late).message
+    assert condition(late, ConditionType.STALLED) is not None
+
+
+def test_what_downtime_costs_is_said_before() -> None:
+    """As long as the last start took."""
+    world = start(replicas=1, allowDowntime=True)
+    (serving,) = (pod for pod in world.seen().pods if pod.ready)
+    times = {"PodScheduled": rfc3339(MADE), "Ready": rfc3339(MADE + 300)}
+    world.set_pod(
+        serving.name,
+        status={
+            "conditions": [
+                {"type": kind, "status": "True", "lastTransitionTime": time}
+                for kind, time in times.items()
+            ]
+        },
+    )
+
+    assert "the last start took 300 s" in (aim(world, TIMEOUT).in_place or "")
+
+
+def test_pods_that_wait_tell_how_many_gpus_are_missing_and_who_is_close() -> None:
+    """With the scheduler's words; where GPUs are counted, with the nodes that come close."""
+    world = World(replicas=2)
+    world.act()
+    for pod in world.seen().pods:
+        unscheduled = {"type": "PodScheduled", "status": "False", "message": WORDS}
+        world.set_pod(pod.name, status={"conditions": [unscheduled]})
+    close = Stock(Need("amd.com/gpu", 1), (NodeGpus("a", 8, 8),))
+
+    plain = condition(told(world, 0), ConditionType.READY)
+    counted = condition(told(world, 0, stock=close), ConditionType.READY)
+    never = condition(told(world, 0, stock=Stock(close.need, ())), ConditionType.READY)
+
+    assert plain is not None
+    assert plain.reason == Reason.WAITING_FOR_GPUS
+    assert plain.message == f"2 pods wait for 1 amd.com/gpu each, 2 in all. The scheduler: {WORDS}"
+    assert counted is not None
+    assert "Closest: a has 0 of 8 free." in counted.message
+    assert never is not None
+    assert never.reason == Reason.NO_NODE_FITS
+
+
+def test_a_pod_that_hangs_is_named_with_its_node() -> None:
+    """Somebody has to look at that node; its GPUs are not free."""
+    world = start(strategy="InPlace")
+    old = world.seen().pods[0]
+    world.set_pod(
+        old.name,
+        metadata={"deletionTimestamp": rfc3339(MADE)},
+        spec={"nodeName": "node-7"},
+    )
+
+    assert progressing(told(world, 29)).reason == Reason.ROLLING_OUT
+    found = progressing(told(world, 31))
+    assert found.reason == Reason.POD_NOT_ENDING
+    assert old.name in found.message
+    assert "node-7" in found.message
+
+
+def test_a_rollout_that_does_not_move_says_so_until_it_does() -> None:
+    """Counted from the last pod that moved; an older generation's time does not count."""
+    world = start(strategy="Surge", progressDeadlineSeconds=600)
+    first = told(world, 0)
+
+    assert progressing(told(world, 599, before=first)).status is ConditionStatus.TRUE
+    overdue = told(world, 601, before=first)
+    assert progressing(overdue).reason == Reason.PROGRESS_DEADLINE_EXCEEDED
+    assert WORDS in progressing(overdue).message
+    assert condition(overdue, ConditionType.STALLED) is not None
+    assert progressing(told(world, 700, before=overdue)).reason == progressing(overdue).reason
+    waits = next(pod for pod in world.seen().pods if not pod.ready)
+    world.set_pod(waits.name, metadata={"creationTimestamp": rfc3339(MADE + 650)})
+    assert progressing(told(world, 701, before=overdue)).status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize(("policy", "gives_up"), [("PreemptLowerPriority", True), ("Never", False)])
+def test_a_surge_pod_must_not_evict_anybody(policy: str, gives_up: bool) -> None:
+    """What its class may do shows on pods of that class."""
+    runtime = {"podTemplate": {"spec": {"priorityClassName": "important"}}}
+    world = World(replicas=2, runtime=runtime)
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    for pod in world.seen().pods:
+        world.set_pod(pod.name, spec={"priority": 1000, "preemptionPolicy": policy})
+    world.edit(replicas=2, rollout={}, runtime=runtime, **LONGER)
+    world.act()
+
+    assert (aim(world, 0).in_place is not None) is gives_up
+    assert aim(world, 0, Counted(None)).in_place is None
+
+
+def test_a_quota_that_refuses_the_surge_pod_counts_as_waiting() -> None:
+    """No pod stands then; the Deployment says since when."""
+    world = start()
+    waits = next(pod for pod in world.seen().pods if not pod.ready)
+    world.delete("Pod", waits.name)
+    world.set_failure(waits.revision, "exceeded quota: gpus", rfc3339(MADE))
+
+    assert aim(world, TIMEOUT - 1).in_place is None
+    assert aim(world, TIMEOUT).in_place == "exceeded quota: gpus"
