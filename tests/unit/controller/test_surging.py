@@ -1,4 +1,4 @@
-"""A rollout on scarce GPUs as the controller sees it: pods that wait, quotas, priorities, records."""
+"""A rollout on scarce GPUs as the controller sees it: waits, quotas, priorities, records."""
 
 from __future__ import annotations
 
