@@ -20,6 +20,7 @@ from speculative_operator.plan.settings import Settings
 from speculative_operator.resources.config_maps import schedule_configmap
 from speculative_operator.resources.controller_revision import controller_revision, recorded
 from speculative_operator.resources.deployment import deployment
+from speculative_operator.resources.disruption_budget import disruption_budget
 from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.schedule import ScheduleFile
@@ -56,6 +57,9 @@ def manifests(model: SpeculativeModel) -> Iterator[dict[str, Any]]:
     if account is not None:
         yield account
     yield service(owner, model.spec.service)
+    budget = disruption_budget(owner, model.spec.rollout, model.spec.replicas)
+    if budget is not None:
+        yield budget
     record = controller_revision(planned)
     yield record
     if planned.facts.schedule:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from local import devices
 from tests.e2e.conftest import Operator
 from tests.support import models
-from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
+from tests.support.api import KubernetesApi, condition, is_true, until
+from tests.support.gpus import offer, restored
+from tests.support.rollouts import key, roll
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
@@ -21,8 +21,8 @@ CLIENTS = 4
 @pytest.fixture(autouse=True)
 def all_devices() -> Iterator[None]:
     """Each test offers as many GPUs as it is about; afterwards there are all again."""
-    yield
-    devices.set_count(devices.DEFAULT_COUNT)
+    with restored():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -34,31 +34,23 @@ def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
     return served
 
 
-@dataclass
-class Watched:
-    """What was seen of the pods at every look."""
-
-    most_pods: int = 0
-    least_ready: int = 99
-
-
 def test_in_place_needs_no_spare_gpu(api: KubernetesApi, pair: Served) -> None:
     """With every GPU taken a rollout must free one first, and never more than one."""
-    _offer(api, REPLICAS)
-    before = {_key(pod) for pod in pair.pods()}
+    offer(api, REPLICAS)
+    before = {key(pod) for pod in pair.pods()}
 
-    seen = _roll(pair, {"model": {"maxNumSeqs": 48}, "rollout": {"strategy": "InPlace"}})
+    seen = roll(pair, {"model": {"maxNumSeqs": 48}, "rollout": {"strategy": "InPlace"}})
 
     assert seen.most_pods <= REPLICAS
     assert seen.least_ready >= REPLICAS - 1
-    assert before.isdisjoint({_key(pod) for pod in pair.pods()})
+    assert before.isdisjoint({key(pod) for pod in pair.pods()})
 
 
 def test_surge_with_one_spare_gpu_loses_no_request_though_the_spec_changes_midway(
     api: KubernetesApi, pair: Served
 ) -> None:
     """One more pod first, then one of the old ones goes; what nobody wants is not waited for."""
-    _offer(api, REPLICAS + 1)
+    offer(api, REPLICAS + 1)
 
     with traffic(pair.url(), pair.name, CLIENTS) as report:
         pair.change({"model": {"maxNumSeqs": 40}, "rollout": {"strategy": "Surge"}})
@@ -66,7 +58,7 @@ def test_surge_with_one_spare_gpu_loses_no_request_though_the_spec_changes_midwa
             "the first rollout has begun",
             lambda found: condition(found, "Progressing").get("reason") == "OnTrial",
         )["status"]["revisions"]["current"]
-        seen = _roll(pair, {"model": {"maxNumSeqs": 32}})
+        seen = roll(pair, {"model": {"maxNumSeqs": 32}})
 
     assert report.finished > 0
     assert report.failed == 0, report.failures
@@ -74,7 +66,7 @@ def test_surge_with_one_spare_gpu_loses_no_request_though_the_spec_changes_midwa
     assert seen.least_ready >= REPLICAS
     newest = pair.status()["revisions"]["current"]
     assert newest != middle
-    assert {_key(pod) for pod in pair.pods()} == {newest}
+    assert {key(pod) for pod in pair.pods()} == {newest}
 
 
 def test_scale_of_the_model_changes_its_pods(api: KubernetesApi, pair: Served) -> None:
@@ -107,49 +99,3 @@ def test_a_service_of_somebody_else_is_left_alone(api: KubernetesApi, pair: Serv
     assert "taken" in condition(found, "Accepted")["message"]
     assert api.get("Service", pair.namespace, "taken") == theirs
     assert model.pods() == []
-
-
-def _offer(api: KubernetesApi, count: int) -> None:
-    """So many GPUs on the node, once its status says so."""
-    devices.set_count(count)
-    until(
-        f"the node offers {count} GPUs",
-        lambda: api.all("Node", None)[0]["status"]["allocatable"].get("amd.com/gpu") == str(count),
-        timeout=60,
-    )
-
-
-def _roll(model: Served, change: Manifest) -> Watched:
-    """Changes the spec and looks at the pods until the rollout has ended."""
-    model.change(change)
-    generation = model.resource()["metadata"]["generation"]
-    seen = Watched()
-
-    def ended() -> bool:
-        pods = model.api.all("Pod", model.namespace, _selector(model))
-        seen.most_pods = max(seen.most_pods, len(pods))
-        seen.least_ready = min(seen.least_ready, sum(map(_ready, pods)))
-        found = model.resource()
-        return (
-            found["status"]["observedGeneration"] == generation
-            and is_true(found, "Ready")
-            and condition(found, "Progressing").get("reason") == "Settled"
-        )
-
-    until("the rollout has ended", ended, timeout=180)
-    return seen
-
-
-def _selector(model: Served) -> str:
-    return f"speculation.dev/model-uid={model.resource()['metadata']['uid']}"
-
-
-def _key(pod: Manifest) -> str:
-    return str(pod["metadata"]["labels"]["speculation.dev/revision"])
-
-
-def _ready(pod: Manifest) -> bool:
-    return any(
-        found["type"] == "Ready" and found["status"] == "True"
-        for found in pod["status"].get("conditions", [])
-    )

@@ -26,6 +26,7 @@ PATHS = {
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
     "Pod": "/api/v1/namespaces/{namespace}/pods",

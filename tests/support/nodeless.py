@@ -19,7 +19,8 @@ from speculative_operator.api.names import LABEL_MODEL_UID, LABEL_REVISION, PORT
 from tests.support.api import KubernetesApi, Manifest, condition, until
 
 MODEL = "SpeculativeModel"
-CHILDREN = ("ControllerRevision", "Deployment", "Service", "ServiceAccount", "ConfigMap")
+BUDGET = "PodDisruptionBudget"
+CHILDREN = ("ControllerRevision", "Deployment", "Service", "ServiceAccount", "ConfigMap", BUDGET)
 
 NOBODY = "nobody"
 """A scheduler that does not exist."""

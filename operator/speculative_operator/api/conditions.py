@@ -60,6 +60,10 @@ class Reason(Explained):
 
     # Accepted
     VALID = "Valid", "The resource can be run as written."
+    MEMORY_TIGHT = (
+        "MemoryTight",
+        "It can be run, with little memory left for the KV cache; the message says how much.",
+    )
     INVALID = "Invalid", "The resource cannot be run; the message says what to write instead."
     NAME_CONFLICT = (
         "NameConflict",
@@ -254,6 +258,7 @@ STANDS_IN = (Reason.REDUCED, Reason.SPECULATION_FAILS)
 REASONS: dict[ConditionType, tuple[Reason, ...]] = {
     ConditionType.ACCEPTED: (
         Reason.VALID,
+        Reason.MEMORY_TIGHT,
         Reason.INVALID,
         Reason.NAME_CONFLICT,
         Reason.CONTESTED,
@@ -356,6 +361,10 @@ class EventReason(Explained):
         "RolloutInPlace",
         "No GPU is free for one more pod, so pods are replaced where they are; told before.",
     )
+    DOWNTIME_NOT_ALLOWED = (
+        "DowntimeNotAllowed",
+        "The last pod that serves is not replaced in place: no GPU is free for one more.",
+    )
     PROGRESS_DEADLINE_EXCEEDED = (
         "ProgressDeadlineExceeded",
         "Nothing has moved for rollout.progressDeadlineSeconds.",
@@ -382,4 +391,5 @@ class EventReason(Explained):
     RECOMMENDED = "Recommended", "Mode Recommend would change the schedule."
     SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
     NAME_CONFLICT = "NameConflict", "An object of a needed name belongs to somebody else."
+    MEMORY_TIGHT = "MemoryTight", "Little memory is left for the KV cache."
     REFUSED = "Refused", "The resource cannot be run; the message says what to write instead."

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from speculative_operator.api.base import MOST_REQUESTS, ApiModel, ObjectName, Rule, Why, rules
+from speculative_operator.api.quantities import Quantity
 
 HUGGING_FACE = "hf://"
 VOLUME = "pvc://"
@@ -87,6 +88,11 @@ class Weights(ApiModel):
     quantization: Quantization | None = Field(
         default=None, description="vLLM's quantization method; by default the checkpoint's own."
     )
+    weights_size: Quantity | None = Field(
+        default=None,
+        description="Size of the weights, such as 140Gi, where it is known: what cannot fit into "
+        "the GPUs' memory is then refused before a pod is started. Live.",
+    )
 
 
 class ModelSpec(Weights):
@@ -108,6 +114,11 @@ class ModelSpec(Weights):
     )
     max_num_seqs: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] = Field(
         default=256, description="Most requests decoded in one step; always passed to vLLM."
+    )
+    kv_cache_per_token: Quantity | None = Field(
+        default=None,
+        description="KV cache that a token takes on each GPU, such as 18Ki: what vLLM logs as "
+        "available KV cache memory over its size in tokens. Checked as weightsSize is. Live.",
     )
     dtype: Dtype = Field(default=Dtype.AUTO, description="Numeric type of the weights.")
     trust_remote_code: bool = Field(

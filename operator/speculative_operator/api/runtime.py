@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from speculative_operator.api.base import (
     LIST_IS_SET,
@@ -18,22 +18,9 @@ from speculative_operator.api.base import (
     list_by,
     rules,
 )
+from speculative_operator.api.quantities import Quantity
 from speculative_operator.api.reserved import ARGUMENT_RULES, VARIABLE_RULES
 from speculative_operator.api.security import SecurityContext, SystemId
-
-QUANTITY_RULES = rules(
-    Rule(
-        "type(self) == int ? int(self) >= 0 : isQuantity(string(self))",
-        "not a quantity; write for example 500m, 4, 16Gi",
-    )
-)
-
-Quantity = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if isinstance(value, int) else value),
-    Field(max_length=32, json_schema_extra={"x-kubernetes-int-or-string": True, **QUANTITY_RULES}),
-]
-"""An amount as Kubernetes writes it: `500m`, `4`, `16Gi`."""
 
 Resources = Annotated[
     Mapping[LabelKey, Quantity],
@@ -171,6 +158,11 @@ class RuntimeSpec(ApiModel):
     resources: ResourceSpec = Field(
         default=ResourceSpec(),
         description="CPU and memory of the engine; GPUs are asked for by spec.accelerator.",
+    )
+    priority_class_name: ObjectName | None = Field(
+        default=None,
+        description="PriorityClass of the pods. With one above 0 that may preempt, "
+        "rollout.strategy Auto surges only where free GPUs are counted.",
     )
     shared_memory: Quantity = Field(default="8Gi", description="Size of /dev/shm, in memory.")
     security_context: SecurityContext = Field(

@@ -7,11 +7,10 @@ there?". What we do not render is not looked at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, Final
 
+from speculative_operator.api.quantities import amount
 from speculative_operator.cluster.manifests import Manifest
 
 ENTRY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -34,12 +33,6 @@ PORT_KEYS: Final = ("containerPort", "port")
 """A port's number, in a container and in a Service. Its protocol is TCP if none is written."""
 
 QUANTITIES: Final = frozenset({"limits", "requests", "sizeLimit"})
-QUANTITY: Final = re.compile(r"([+-]?[0-9.]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?")
-SUFFIXES: Final = {
-    "m": Fraction(1, 1000),
-    **{name: Fraction(1000**power) for power, name in enumerate("kMGTPE", 1)},
-    **{f"{name}i": Fraction(1024**power) for power, name in enumerate("KMGTPE", 1)},
-}
 
 
 def first_difference(rendered: Manifest, live: Manifest) -> str | None:
@@ -102,17 +95,5 @@ def _identity(entry: Mapping[str, Any], key: tuple[str, ...]) -> tuple[Any, ...]
 
 
 def _same_quantity(rendered: Any, live: Any) -> bool:  # noqa: ANN401
-    wanted = _amount(str(rendered))
-    return wanted is not None and wanted == _amount(str(live))
-
-
-def _amount(text: str) -> Fraction | None:
-    match = QUANTITY.fullmatch(text)
-    if match is None:
-        return None
-    number, suffix = match.groups()
-    if suffix is None:
-        return Fraction(number)
-    if suffix in SUFFIXES:
-        return Fraction(number) * SUFFIXES[suffix]
-    return Fraction(number + suffix)
+    wanted = amount(str(rendered))
+    return wanted is not None and wanted == amount(str(live))

@@ -58,6 +58,7 @@ CHILD_KINDS: Final = (
     "Service",
     "ServiceAccount",
     "ConfigMap",
+    "PodDisruptionBudget",
 )
 """What a model owns directly. Pods are owned by ReplicaSets, and found by their labels."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Copy
 from speculative_operator.cluster.manifests import Manifest, Reference
@@ -28,6 +29,7 @@ from speculative_operator.controller.trial_checks import Findings
 from speculative_operator.controller.trial_marks import beside, recordable, serving_labels
 from speculative_operator.controller.variants import Current, Pair, current, pair_of
 from speculative_operator.plan.continuations import ReferenceOutput
+from speculative_operator.plan.memory import tightness
 from speculative_operator.plan.names import Owner, model_names, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, next_scale, targets
 from speculative_operator.plan.settings import Settings
@@ -35,6 +37,7 @@ from speculative_operator.plan.surge import Counted, Way, rolling, way
 from speculative_operator.resources.config_maps import memory_configmap, schedule_configmap
 from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.resources.deployment import deployment
+from speculative_operator.resources.disruption_budget import disruption_budget
 from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.variant import VariantChoice
@@ -121,6 +124,9 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
     if wanted is None:
         return Desired(accepted)
     aim = _Aim(model, seen, wanted, told)
+    tight = tightness(model.spec)
+    if tight is not None and accepted.status is ConditionStatus.TRUE:
+        accepted = Verdict(ConditionStatus.TRUE, Reason.MEMORY_TIGHT, tight)
     probation, good, serving = aim.probation, aim.good, aim.serving()
     now = rfc3339(told.now)
     verdict = probation.verdict(now) if probation is not None else None
@@ -226,6 +232,9 @@ class _Aim:
         if account is not None:
             yield account
         yield service(self.owner, self.model.spec.service)
+        budget = disruption_budget(self.owner, self.model.spec.rollout, self.model.spec.replicas)
+        if budget is not None:
+            yield budget
         yield _metadata_only(memory_configmap(self.owner, {}, {}))
         for state in self.states:
             facts = self.revisions[state.key].facts
@@ -309,10 +318,21 @@ class _Aim:
                 copy = self.seen.copies.get(Reference(kind, self.owner.namespace, name))
                 if copy is not None:
                     yield copy
-        account = model_names(self.owner).service_account
-        copy = self.seen.copies.get(Reference("ServiceAccount", self.owner.namespace, account))
-        if copy is not None and account not in self._accounts():
-            yield copy
+        yield from self._unwanted_once()
+
+    def _unwanted_once(self) -> Iterator[Copy]:
+        """Of what a model has once."""
+        names, rollout = model_names(self.owner), self.model.spec.rollout
+        budget = disruption_budget(self.owner, rollout, self.model.spec.replicas)
+        unwanted = {}
+        if names.service_account not in self._accounts():
+            unwanted["ServiceAccount"] = names.service_account
+        if budget is None:
+            unwanted["PodDisruptionBudget"] = names.disruption_budget
+        for kind, name in unwanted.items():
+            copy = self.seen.copies.get(Reference(kind, self.owner.namespace, name))
+            if copy is not None:
+                yield copy
 
     def _bad(self) -> Collection[str]:
         bad = [key for key in self.seen.by_age() if self.seen.standing(key) is Standing.BAD]

@@ -16,6 +16,18 @@ from speculative_operator.api.status import Condition, ModelStatus
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.tuning.verdict import Notice
 
+WARNINGS = (
+    (ConditionType.ACCEPTED, Reason.MEMORY_TIGHT, EventReason.MEMORY_TIGHT),
+    (ConditionType.PROGRESSING, Reason.DOWNTIME_NOT_ALLOWED, EventReason.DOWNTIME_NOT_ALLOWED),
+    (
+        ConditionType.PROGRESSING,
+        Reason.PROGRESS_DEADLINE_EXCEEDED,
+        EventReason.PROGRESS_DEADLINE_EXCEEDED,
+    ),
+)
+WAITS = frozenset({Reason.DOWNTIME_NOT_ALLOWED, Reason.PROGRESS_DEADLINE_EXCEEDED})
+"""Reasons to be stalled of a rollout that may still go on."""
+
 
 def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
     """Whether the user is told of a refusal for the first time."""
@@ -43,17 +55,14 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
             yield Notice(reason, accepted.message, warning=True)
         return
     current = after.revisions.current
+    yield from _warnings(before, after)
     stalled = _condition(after, ConditionType.STALLED)
-    if stalled is not None:
+    if stalled is not None and stalled.reason not in WAITS:
         if before is None or _message(before, ConditionType.STALLED) != stalled.message:
             yield Notice(_stalled_by(after), stalled.message, warning=True)
         return
     if before is None or before.revisions.current != current:
         yield Notice(EventReason.REVISION_CREATED, f"Revision {current} is being started.")
-    if _exceeded(after) and not (before is not None and _exceeded(before)):
-        stalled = _condition(after, ConditionType.PROGRESSING)
-        text = stalled.message if stalled is not None else ""
-        yield Notice(EventReason.PROGRESS_DEADLINE_EXCEEDED, text, warning=True)
     if _rolled_out(after) and not (before is not None and _rolled_out(before)):
         yield Notice(EventReason.ROLLED_OUT, f"All pods run revision {current}.")
 
@@ -74,6 +83,15 @@ def _message(status: ModelStatus, kind: ConditionType) -> str | None:
     return found.message if found is not None else None
 
 
+def _warnings(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
+    """Each of them once, when its reason appears."""
+    for kind, reason, event in WARNINGS:
+        found = _condition(after, kind)
+        earlier = _condition(before, kind) if before is not None else None
+        if found is not None and found.reason == reason != (earlier.reason if earlier else None):
+            yield Notice(event, found.message, warning=True)
+
+
 def moves(status: ModelStatus) -> bool:
     """Whether it says that pods come or go."""
     found = _condition(status, ConditionType.PROGRESSING)
@@ -85,11 +103,6 @@ def _rolled_out(status: ModelStatus) -> bool:
     revisions = status.revisions
     good = revisions.current is not None and revisions.last_good == revisions.current
     return good and all(detail.revision == revisions.current for detail in status.replica_details)
-
-
-def _exceeded(status: ModelStatus) -> bool:
-    found = _condition(status, ConditionType.PROGRESSING)
-    return found is not None and found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED
 
 
 def _condition(status: ModelStatus, kind: ConditionType) -> Condition | None:

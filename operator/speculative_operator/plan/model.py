@@ -15,6 +15,7 @@ from speculative_operator.plan.arguments import arguments, speculative_config
 from speculative_operator.plan.environment import Variable, environment
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.kernels import refuse_impossible_kernels
+from speculative_operator.plan.memory import refuse_what_cannot_fit
 from speculative_operator.plan.names import Owner
 from speculative_operator.plan.placement import Placement, placement
 from speculative_operator.plan.revision import revision_key
@@ -86,6 +87,7 @@ def plan(
     speculates = variant is Variant.SPECULATIVE and spec.speculation.method is not Method.NONE
     overlay.check(spec.runtime.pod_template)
     refuse_impossible_kernels(spec)
+    refuse_what_cannot_fit(spec)
     scheduled = speculates and needs_schedule(spec)
     config = None
     if speculates:

@@ -39,6 +39,7 @@ class ModelNames:
     service_account: str
     memory: str
     """The ConfigMap that holds the tuner's memory."""
+    disruption_budget: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,12 @@ class RevisionNames:
 def model_names(owner: Owner) -> ModelNames:
     """Names of the children of `owner` that outlive revisions."""
     plain = child_name(owner.name)
-    return ModelNames(service=plain, service_account=plain, memory=child_name(owner.name, "tuning"))
+    return ModelNames(
+        service=plain,
+        service_account=plain,
+        memory=child_name(owner.name, "tuning"),
+        disruption_budget=plain,
+    )
 
 
 def revision_names(owner: Owner, key: str) -> RevisionNames:

@@ -48,6 +48,7 @@ POD_FIELDS: Mapping[str, str] = {
     "spec.accelerator.nodeSelector instead.",
     "tolerations": "Set spec.accelerator.tolerations instead.",
     "imagePullSecrets": "Set spec.runtime.imagePullSecrets instead.",
+    "priorityClassName": "Set spec.runtime.priorityClassName instead.",
     "serviceAccountName": "Set spec.runtime.serviceAccountName instead.",
     "serviceAccount": "Set spec.runtime.serviceAccountName instead.",
     "terminationGracePeriodSeconds": "Set spec.runtime.drainSeconds instead.",

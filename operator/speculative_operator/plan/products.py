@@ -18,6 +18,8 @@ class Accelerator:
     """One product."""
 
     gfx: str
+    memory: int
+    """HBM in GiB."""
     device_ids: tuple[str, ...]
     """PCI device ids in the labels' form: lower case, no 0x."""
     product_names: tuple[str, ...]
@@ -35,23 +37,31 @@ def _names(*models: str) -> tuple[str, ...]:
 
 ACCELERATORS: Mapping[Product, Accelerator] = MappingProxyType(
     {
-        Product.MI210: Accelerator("gfx90a", ("740f", "7410"), _names("MI210")),
+        Product.MI210: Accelerator("gfx90a", 64, ("740f", "7410"), _names("MI210")),
         Product.MI250X: Accelerator(
-            "gfx90a", ("7408", "740c"), _names("MI250", "MI250X", "MI250X_MI250")
+            "gfx90a", 128, ("7408", "740c"), _names("MI250", "MI250X", "MI250X_MI250")
         ),
-        Product.MI300A: Accelerator("gfx942", ("74a0",), _names("MI300A")),
+        Product.MI300A: Accelerator("gfx942", 128, ("74a0",), _names("MI300A")),
         Product.MI300X: Accelerator(
             "gfx942",
+            192,
             ("74a1", "74a9", "74b5", "74bd"),
             _names("MI300X", "MI300X_OAM", "MI300X_HF"),
         ),
         Product.MI308X: Accelerator(
             "gfx942",
+            192,
             ("74a2", "74a8", "74b6", "74bc"),
             _names("MI308X", "MI308X_OAM", "MI308X_HF"),
         ),
-        Product.MI325X: Accelerator("gfx942", ("74a5", "74b9"), _names("MI325X", "MI325X_OAM")),
-        Product.MI350X: Accelerator("gfx950", ("75a0", "75b0"), _names("MI350X", "MI350X_OAM")),
-        Product.MI355X: Accelerator("gfx950", ("75a3", "75b3"), _names("MI355X", "MI355X_OAM")),
+        Product.MI325X: Accelerator(
+            "gfx942", 256, ("74a5", "74b9"), _names("MI325X", "MI325X_OAM")
+        ),
+        Product.MI350X: Accelerator(
+            "gfx950", 288, ("75a0", "75b0"), _names("MI350X", "MI350X_OAM")
+        ),
+        Product.MI355X: Accelerator(
+            "gfx950", 288, ("75a3", "75b3"), _names("MI355X", "MI355X_OAM")
+        ),
     }
 )

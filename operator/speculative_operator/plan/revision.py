@@ -33,6 +33,12 @@ POD_SHAPING: dict[str, Any] = {
 }
 """What is in the key. Not in it: what is live, and what lies outside of the pods."""
 
+NOT_SHAPING: dict[str, Any] = {
+    "model": {"weights_size": True, "kv_cache_per_token": True},
+    "speculation": {"draft": {"weights_size": True}},
+}
+"""Fields of those sections that only tell how large something is."""
+
 UNORDERED = (
     ("speculation", "proposalLength", "choices"),
     ("accelerator", "products"),
@@ -68,7 +74,12 @@ def canonical(value: object) -> str:
 
 def _pod_shaping(spec: SpeculativeModelSpec) -> Mapping[str, Any]:
     fields: dict[str, Any] = spec.model_dump(
-        mode="json", by_alias=True, exclude_none=True, exclude_unset=True, include=POD_SHAPING
+        mode="json",
+        by_alias=True,
+        exclude_none=True,
+        exclude_unset=True,
+        include=POD_SHAPING,
+        exclude=NOT_SHAPING,
     )
     for path in UNORDERED:
         _sort(fields, path)

@@ -17,7 +17,7 @@ from speculative_operator.plan import overlay
 from speculative_operator.plan.environment import HOME, PLUGIN_PATH, SCHEDULE_FOLDER
 from speculative_operator.plan.model import EnginePlan
 from speculative_operator.plan.names import model_names, revision_names
-from speculative_operator.resources.metadata import Manifest, labels
+from speculative_operator.resources.metadata import Manifest, labels, pods_of
 
 PROBE_SECONDS = 10
 UNROUTE_SECONDS = 5
@@ -45,6 +45,7 @@ def _pod(plan: EnginePlan) -> Manifest:
     security = runtime.security_context
     pull_secrets = [{"name": name} for name in runtime.image_pull_secrets]
     groups = list(runtime.supplemental_groups)
+    priority = runtime.priority_class_name
     return {
         "serviceAccountName": runtime.service_account_name or names.service_account,
         "automountServiceAccountToken": False,
@@ -52,6 +53,7 @@ def _pod(plan: EnginePlan) -> Manifest:
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": UNROUTE_SECONDS + runtime.drain_seconds + SPARE_SECONDS,
         **({"imagePullSecrets": pull_secrets} if pull_secrets else {}),
+        **({"priorityClassName": priority} if priority is not None else {}),
         "securityContext": {
             "runAsUser": security.run_as_user,
             "runAsGroup": security.run_as_group,
@@ -65,6 +67,7 @@ def _pod(plan: EnginePlan) -> Manifest:
             if plan.placement.node_selector
             else {}
         ),
+        "topologySpreadConstraints": [_spread(plan)],
         "tolerations": [dict(toleration) for toleration in plan.placement.tolerations],
         "initContainers": [_plugin(plan)],
         "containers": [_engine(plan)],
@@ -163,6 +166,16 @@ def _affinity(plan: EnginePlan) -> Manifest:
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
         }
+    }
+
+
+def _spread(plan: EnginePlan) -> Manifest:
+    """Over nodes, so that the loss of one takes few replicas; never at the price of a start."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(pods_of(plan.owner))},
     }
 
 

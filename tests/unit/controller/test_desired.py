@@ -337,3 +337,37 @@ def test_our_service_account_goes_once_no_pod_has_it(world: World) -> None:
     world.settle()
 
     assert ours not in world.seen().copies
+
+
+def test_several_replicas_have_a_disruption_budget() -> None:
+    """A drain takes one at a time; with one replica a budget would only block the drain."""
+    world = World(replicas=3)
+    world.settle()
+    name = world.model.metadata.name
+    budget = Reference("PodDisruptionBudget", world.model.metadata.namespace, name)
+    copy = world.seen().copies[budget]
+
+    assert copy.manifest()["spec"]["maxUnavailable"] == 1
+
+    world.edit(replicas=1)
+    world.settle()
+    assert budget not in world.seen().copies
+
+
+def test_a_disruption_budget_can_be_left_out_and_never_allows_all_pods() -> None:
+    """Somebody may have one of their own; and a wide bound still leaves one that serves."""
+    none = World(replicas=3, rollout={"disruptionBudget": False}).desired()
+    wide = World(replicas=3, rollout={"maxUnavailable": 5}).desired()
+    kinds = {manifest["kind"]: manifest for manifest in wide.before_pods}
+
+    assert "PodDisruptionBudget" not in {manifest["kind"] for manifest in none.before_pods}
+    assert kinds["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 2
+
+
+def test_tight_memory_is_told_and_hinders_nothing() -> None:
+    """The user may know what they do."""
+    desired = World(model={"weightsSize": "165Gi"}).act()
+
+    assert desired.accepted.status is ConditionStatus.TRUE
+    assert desired.accepted.reason == Reason.MEMORY_TIGHT
+    assert desired.pods

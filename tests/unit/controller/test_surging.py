@@ -208,7 +208,7 @@ def test_a_rollout_that_does_not_move_says_so_until_it_does() -> None:
 @pytest.mark.parametrize(("policy", "gives_up"), [("PreemptLowerPriority", True), ("Never", False)])
 def test_a_surge_pod_must_not_evict_anybody(policy: str, gives_up: bool) -> None:
     """What its class may do shows on pods of that class."""
-    runtime = {"podTemplate": {"spec": {"priorityClassName": "important"}}}
+    runtime = {"priorityClassName": "important"}
     world = World(replicas=2, runtime=runtime)
     world.settle()
     world.last_good = world.desired().current.key  # type: ignore[union-attr]

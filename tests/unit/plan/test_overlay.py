@@ -105,7 +105,7 @@ def test_what_the_operator_needs_is_refused_in_words(overlay: dict[str, Any], wo
         pod(initContainers=[{"name": "warm", "image": "x"}]),
         pod(affinity={"podAntiAffinity": {}}),
         pod(schedulerName="volcano"),
-        pod(topologySpreadConstraints=[{"maxSkew": 1}], priorityClassName="high"),
+        pod(topologySpreadConstraints=[{"maxSkew": 1}], priority=5),
     ],
     ids=str,
 )
