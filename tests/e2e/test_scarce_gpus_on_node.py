@@ -17,8 +17,9 @@ from tests.support.traffic import traffic
 
 REPLICAS = 2
 CLIENTS = 4
-SOON = {"surgeTimeoutSeconds": 2}
-NEVER = {"surgeTimeoutSeconds": 3600}
+UNTRIED = {"trial": {"mode": "Off"}}
+SOON = {"surgeTimeoutSeconds": 2, **UNTRIED}
+NEVER = {"surgeTimeoutSeconds": 3600, **UNTRIED}
 
 
 @pytest.fixture(autouse=True)

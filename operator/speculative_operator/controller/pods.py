@@ -99,7 +99,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
     metadata, status = manifest["metadata"], manifest["status"]
     spec, labels = manifest["spec"], metadata["labels"]
     restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
-    ready = _condition(status, "Ready").get("status") == "True"
+    ready = _is_true(status, "Ready")
     first = ready and not restarts
     ending, starts = (None, 0) if ready else _ending_of(status)
     return Pod(
@@ -117,7 +117,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         startup=_startup(status) if first else None,
         trouble=None if ready else _trouble(status),
         restarts=restarts,
-        placed="nodeName" in spec or _condition(status, "PodScheduled").get("status") == "True",
+        placed=ready or "nodeName" in spec or _is_true(status, "PodScheduled"),
         node=spec.get("nodeName"),
         made=_time(metadata, "creationTimestamp"),
         scheduled=_since(status, "PodScheduled"),
@@ -213,6 +213,10 @@ def _container_trouble(container: Mapping[str, Any]) -> Trouble | None:
 def _is_done(container: Mapping[str, Any]) -> bool:
     """An init container that has ended well; vLLM exits 0 also when its core died."""
     return bool(container.get("ready"))
+
+
+def _is_true(status: Mapping[str, Any], kind: str) -> bool:
+    return bool(_condition(status, kind).get("status") == "True")
 
 
 def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

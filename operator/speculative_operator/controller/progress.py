@@ -93,7 +93,10 @@ def last_move(seen: Observed, key: str | None = None) -> float | None:
 
 
 def _overdue(spec: RolloutSpec, seen: Observed, desired: Desired, moment: Moment) -> bool:
-    """Counted from the last progress; what is once overdue is so until something moves again."""
+    """Counted from the last progress; what is once overdue is so until something moves again. A
+    trial under traffic has a limit of its own."""
+    if desired.probation is not None and desired.probation.serves:
+        return False
     before = moment.before
     conditions = before.conditions if before is not None else ()
     told = next((c for c in conditions if c.type is ConditionType.PROGRESSING), None)

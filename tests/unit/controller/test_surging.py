@@ -19,6 +19,7 @@ from tests.unit.controller.world import World
 MADE = 1_790_000_000.0
 TIMEOUT = 120
 WORDS = "0/1 nodes are available: 1 Insufficient amd.com/gpu."
+UNTRIED = {"trial": {"mode": "Off"}}
 LONGER = {"model": {"maxModelLen": 4096}}
 
 
@@ -27,7 +28,7 @@ def start(replicas: int = 2, **rollout: Any) -> World:
     world = World(replicas=replicas)
     world.settle()
     world.last_good = world.desired().current.key  # type: ignore[union-attr]
-    world.edit(replicas=replicas, rollout=rollout, **LONGER)
+    world.edit(replicas=replicas, rollout={**UNTRIED, **rollout}, **LONGER)
     for _ in range(3):
         world.act()
     for pod in world.seen().pods:
@@ -104,7 +105,7 @@ def test_a_count_that_finds_no_room_saves_the_attempt() -> None:
     fresh = World(replicas=2)
     fresh.settle()
     fresh.last_good = world.last_good
-    fresh.edit(replicas=2, rollout={}, **LONGER)
+    fresh.edit(replicas=2, rollout=UNTRIED, **LONGER)
     fresh.act()
 
     assert worth_counting(fresh.model.spec.rollout, aim(fresh, 0).states, fresh.seen())
@@ -214,7 +215,7 @@ def test_a_surge_pod_must_not_evict_anybody(policy: str, gives_up: bool) -> None
     world.last_good = world.desired().current.key  # type: ignore[union-attr]
     for pod in world.seen().pods:
         world.set_pod(pod.name, spec={"priority": 1000, "preemptionPolicy": policy})
-    world.edit(replicas=2, rollout={}, runtime=runtime, **LONGER)
+    world.edit(replicas=2, rollout=UNTRIED, runtime=runtime, **LONGER)
     world.act()
 
     assert (aim(world, 0).in_place is not None) is gives_up
