@@ -57,6 +57,17 @@ def test_every_namespace_is_served_by_a_cluster_role() -> None:
     assert not [arg for arg in operator(manifests)["args"] if arg.startswith("--namespaces")]
 
 
+def test_counting_gpus_needs_a_right_that_is_off_by_default() -> None:
+    """Nodes and everybody's pods are the whole cluster's, also for who serves one namespace."""
+    without, granted = rendered(), rendered(namespaces=["one"], rbac={"capacity": True})
+
+    assert not [rule for rule in rules(without) if "nodes" in rule["resources"]]
+    assert "--count-gpus" not in operator(without)["args"]
+    (role,) = [rule for rule in rules(granted) if "nodes" in rule["resources"]]
+    assert role["verbs"] == ["list"]
+    assert "--count-gpus" in operator(granted)["args"]
+
+
 def test_a_list_of_namespaces_gives_roles_in_these_and_nothing_else() -> None:
     """Whoever asks for this does not trust the operator with the cluster."""
     manifests = rendered(namespaces=["one", "two"])

@@ -14,7 +14,7 @@ from tests.cluster.refusals.lengths import LENGTH_REFUSALS, TABLE_REFUSALS, TUNI
 from tests.cluster.refusals.methods import METHOD_REFUSALS, OPTION_REFUSALS
 from tests.cluster.refusals.placement import HARDWARE_REFUSALS, SOURCE_REFUSALS
 from tests.cluster.refusals.refusal import spec
-from tests.cluster.refusals.rollouts import TRIAL_REFUSALS
+from tests.cluster.refusals.rollouts import ROLLOUT_REFUSALS, TRIAL_REFUSALS
 from tests.cluster.refusals.runtime import ARGUMENT_REFUSALS, ENVIRONMENT_REFUSALS, POD_REFUSALS
 from tests.support.kubectl import Kubectl
 from tools.generate import CRD
@@ -30,6 +30,7 @@ REFUSALS = (
     *ARGUMENT_REFUSALS,
     *ENVIRONMENT_REFUSALS,
     *POD_REFUSALS,
+    *ROLLOUT_REFUSALS,
     *TRIAL_REFUSALS,
 )
 

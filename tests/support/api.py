@@ -19,10 +19,15 @@ Manifest = dict[str, Any]
 T = TypeVar("T")
 
 PATHS = {
+    "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
     "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
     "ControllerRevision": "/apis/apps/v1/namespaces/{namespace}/controllerrevisions",
     "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
     "Event": "/api/v1/namespaces/{namespace}/events",
+    "HorizontalPodAutoscaler": (
+        "/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+    ),
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",

@@ -6,6 +6,50 @@ from tests.cluster.refusals.refusal import Refusal
 
 TRIAL = "rollout.trial"
 
+ROLLOUT_REFUSALS = (
+    Refusal(
+        "an unknown strategy",
+        {"rollout.strategy": "Recreate"},
+        r'spec.rollout.strategy: .*supported values: "Auto", "Surge", "InPlace"',
+        {"rollout.strategy": "Auto"},
+    ),
+    Refusal(
+        "a surge without time",
+        {"rollout.surgeTimeoutSeconds": 0},
+        "spec.rollout.surgeTimeoutSeconds: .*should be greater than or equal to 1",
+        {"rollout.surgeTimeoutSeconds": 600},
+    ),
+    Refusal(
+        "no pod that may be missing",
+        {"rollout.maxUnavailable": 0},
+        "spec.rollout.maxUnavailable: .*should be greater than or equal to 1",
+        {"rollout.maxUnavailable": 2},
+    ),
+    Refusal(
+        "a share of pods that may be missing",
+        {"rollout.maxUnavailable": "25%"},
+        "spec.rollout.maxUnavailable: .*must be of type integer",
+    ),
+    Refusal(
+        "a progress deadline before anything could start",
+        {"rollout.progressDeadlineSeconds": 5},
+        "spec.rollout.progressDeadlineSeconds: .*should be greater than or equal to 30",
+        {"rollout.progressDeadlineSeconds": 3600},
+    ),
+    Refusal(
+        "weights of no size",
+        {"model.weightsSize": "large"},
+        "spec.model.weightsSize: .*not a quantity",
+        {"model.weightsSize": "140Gi"},
+    ),
+    Refusal(
+        "a cache of no size",
+        {"model.kvCachePerToken": "18 KiB"},
+        "spec.model.kvCachePerToken: .*not a quantity",
+        {"model.kvCachePerToken": "18Ki"},
+    ),
+)
+
 TRIAL_REFUSALS = (
     Refusal(
         "an unknown mode of trials",
