@@ -27,7 +27,8 @@ class InstallError(RuntimeError):
     """Helm said no; the message is what it said and what the operator's pods look like."""
 
 
-def _image(reference: str) -> Mapping[str, str]:
+def image(reference: str) -> Mapping[str, str]:
+    """The chart's way to name an image."""
     repository, tag = reference.rsplit(":", 1)
     return {"repository": repository, "tag": tag}
 
@@ -35,8 +36,8 @@ def _image(reference: str) -> Mapping[str, str]:
 def values(references: Mapping[str, str]) -> Mapping[str, object]:
     """The chart values that make it run the images `references` (name -> reference)."""
     return {
-        "image": _image(references["operator"]),
-        "plugin": _image(references["vllm-plugin"]),
+        "image": image(references["operator"]),
+        "plugin": image(references["vllm-plugin"]),
         "engine": {"image": references["vllm-cpu"]},
     }
 

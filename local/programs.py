@@ -112,6 +112,7 @@ def _controller_manager() -> tuple[str, ...]:
         "--bind-address=127.0.0.1",
         f"--cluster-cidr={POD_RANGE}",
         "--leader-elect=false",
+        "--horizontal-pod-autoscaler-sync-period=2s",
         # A burst of 200 models shall wait for the operator, not for the ReplicaSet controller.
         "--kube-api-qps=200",
         "--kube-api-burst=400",

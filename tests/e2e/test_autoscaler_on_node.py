@@ -60,7 +60,7 @@ def test_an_autoscaler_scales_the_model_and_nobody_undoes_it(
 
 
 def _wait_for(model: Served, replicas: int) -> None:
-    """It looks every 15 seconds."""
+    """Asked for by the autoscaler, and running."""
     model.wait(
         f"the autoscaler asks for {replicas}",
         lambda found: found["spec"]["replicas"] == replicas,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from local import audit, images, install
+from local import audit, buildah, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
 from speculative_operator.api.names import LABEL_MODEL_UID
@@ -78,6 +78,21 @@ def older_chart(folder: Path) -> Path:
     return chart
 
 
+def another_operator(folder: Path) -> str:
+    """The image of an operator that gives pods a longer grace: as of a later version."""
+    ours = images.reference("operator")
+    module = Path("speculative_operator", "resources", "pod_template.py")
+    text = (CHART.parents[1] / "operator" / module).read_text()
+    changed = text.replace("SPARE_SECONDS = 20", "SPARE_SECONDS = 21")
+    assert changed != text
+    (folder / module.name).write_text(changed)
+    dockerfile = folder / "Dockerfile"
+    dockerfile.write_text(f"FROM {ours}\nCOPY {module.name} /opt/speculative-operator/{module}\n")
+    other = f"{ours}-later"
+    buildah.build(dockerfile, folder, other, {})
+    return other
+
+
 class LiveModel:
     """A model with a simulated engine, seen through kubectl."""
 
@@ -90,6 +105,7 @@ class LiveModel:
             "image": images.reference("simulated-engine"),
             "podTemplate": QUICK_PROBES,
         }
+        model["spec"]["accelerator"]["products"] = ["MI300X", "MI325X"]
         self._name = model["metadata"]["name"]
         kubectl("apply", self._where, "--filename=-", objects=(model,))
         wait_for("the model to be Ready", self.is_ready, limit=READY_LIMIT)
@@ -120,6 +136,12 @@ class LiveModel:
             (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["containerID"])
             for pod in pods["items"]
         )
+
+    def templates(self) -> set[str]:
+        """Hashes of the templates that its pods were made from."""
+        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
+        return {pod["metadata"]["labels"]["pod-template-hash"] for pod in pods["items"]}
 
     def patch(self, spec: Mapping[str, Any]) -> None:
         patch = json.dumps({"spec": spec})
@@ -237,6 +259,29 @@ def test_an_uninstall_keeps_the_crd_and_all_that_serves(
 
     assert kept.done, kept.complaint
     assert upgraded.model.containers() == upgraded.containers
+
+
+def test_another_operator_rolls_nothing(
+    kubectl: Kubectl, upgraded: Upgraded, tmp_path: Path
+) -> None:
+    """One that renders other pods, with other values; nor does a scale-up or another order then."""
+    model, before = upgraded.model, upgraded.model.containers()
+    other = another_operator(tmp_path)
+    images.load((other,))
+    newer = {"image": install.image(other), "engine": {"image": "none:1"}, "logLevel": "debug"}
+    upgrade(kubectl, OURS, CHART, {**own_values(), **newer})
+
+    model.patch({"replicas": 2, "accelerator": {"products": ["MI325X", "MI300X"]}})
+    model.wait_until_settled()
+    after = model.containers()
+    templates = model.templates()
+    model.patch({"replicas": 1})
+    model.wait_until_settled()
+    upgrade(kubectl, OURS, CHART, own_values())
+
+    assert set(before) < set(after)
+    assert len(after) == 2
+    assert len(templates) == 1
 
 
 def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:

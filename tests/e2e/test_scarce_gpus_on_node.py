@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -127,7 +129,10 @@ def test_one_replica_serves_on_until_a_gpu_is_free(api: KubernetesApi, scarce: S
             lambda model: condition(model, "Progressing").get("reason") == "DowntimeNotAllowed",
         )
         offer(api, 2)
-        scarce.wait_ready()
+        scarce.wait(
+            "the rollout has ended",
+            lambda model: condition(model, "Progressing").get("reason") == "Settled",
+        )
 
     assert "rollout.allowDowntime: true" in condition(found, "Progressing")["message"]
     assert is_true(found, "Ready")
@@ -140,19 +145,24 @@ def test_a_model_that_is_parked_comes_back_with_what_it_has_learned(
     api: KubernetesApi, scarce: Served
 ) -> None:
     """`replicas: 0` frees the GPUs; schedule, record and memory stay."""
-    current, schedule = scarce.status()["revisions"]["current"], scarce.schedule()
-    memory = api.get("ConfigMap", scarce.namespace, f"{scarce.name}-tuning")
-    assert memory is not None
-    assert "state.json" in memory["data"]
+    current = scarce.status()["revisions"]["current"]
 
+    def learned() -> dict[str, Any]:
+        memory = api.get("ConfigMap", scarce.namespace, f"{scarce.name}-tuning")
+        assert memory is not None
+        states: dict[str, dict[str, Any]] = json.loads(memory["data"]["state.json"])["revisions"]
+        return states.get(current, {})
+
+    with traffic(scarce.url(), scarce.name, CLIENTS):
+        until("something was learned", lambda: learned().get("windows", 0) > 0, timeout=90)
     scarce.change({"replicas": 0})
     until("no pod is left", lambda: not scarce.pods())
-    parked = api.get("ConfigMap", scarce.namespace, f"{scarce.name}-tuning")
+    parked, schedule = learned(), scarce.schedule()
     scarce.change({"replicas": 1})
     scarce.wait_ready()
 
-    assert parked is not None
-    assert current in parked["data"]["state.json"]
+    assert parked["windows"] > 0
+    assert learned()["windows"] >= parked["windows"]
     assert scarce.status()["revisions"]["current"] == current
     assert scarce.schedule() == schedule
 
