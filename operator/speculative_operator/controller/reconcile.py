@@ -21,7 +21,7 @@ from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
 from speculative_operator.controller.act import act, keep
 from speculative_operator.controller.capacity import Capacity
-from speculative_operator.controller.desired import Desired, Told, desire
+from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.meanwhile import meanwhile
 from speculative_operator.controller.names_check import Answer, NamesCheck
@@ -34,6 +34,7 @@ from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
 from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.told import Told
 from speculative_operator.controller.transitions import moves, notices, promotions, refuses
 from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuner_ports import Replica, TunedModel

@@ -8,10 +8,11 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.status import Condition, ModelStatus
-from speculative_operator.controller.desired import Desired, Told, desire
+from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.status import Findings, status
 from speculative_operator.controller.surging import worth_counting
 from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.told import Told
 from speculative_operator.plan.capacity import Need, NodeGpus, Stock
 from speculative_operator.plan.surge import Counted
 from tests.unit.controller.world import World

@@ -16,9 +16,10 @@ from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
 from speculative_operator.controller.causes import Ending
-from speculative_operator.controller.desired import Desired, Told, desire
+from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.told import Told
 from speculative_operator.controller.trial_checks import Answers, Findings
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.settings import Settings

@@ -1,0 +1,146 @@
+"""Which revisions should have how many pods, and the next step on the way there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.policy import (
+    policy_of,
+    trial_arms,
+)
+from speculative_operator.controller.probation import Known, Probation
+from speculative_operator.controller.revision_verdict import Standing
+from speculative_operator.controller.surging import chance, told_in_place
+from speculative_operator.controller.told import Told
+from speculative_operator.controller.trial_marks import beside
+from speculative_operator.controller.variants import Current
+from speculative_operator.plan.names import Owner
+from speculative_operator.plan.rollout import RevisionState, Scale, next_scale, targets
+from speculative_operator.plan.surge import rolling, way
+from speculative_operator.resources.controller_revision import RecordedRevision
+
+
+class RolloutAim:
+    """What follows once the revision to run is known: `states`, the revisions with the replicas
+    that they should end with, and the `way` there."""
+
+    def __init__(
+        self,
+        model: SpeculativeModel,
+        seen: Observed,
+        wanted: Current,
+        told: Told,
+    ) -> None:
+        self.model = model
+        self.owner = Owner.of(model)
+        self.seen = seen
+        self.wanted = wanted
+        current = wanted.main.revision
+        sensor = wanted.sensor.revision if wanted.sensor is not None else None
+        older = [key for key in seen.by_age() if key != current.key]
+        self.revisions: Mapping[str, RecordedRevision] = {
+            **{key: seen.revisions[key].recorded for key in older},
+            **({sensor.key: sensor} if sensor is not None else {}),
+            current.key: current,
+        }
+        self.good = [key for key in self.revisions if seen.is_good(key, told.last_good)]
+        asked_for = {key: d.replicas for key, d in seen.deployments.items() if key in self.good}
+        self.beside = beside(asked_for, self.good)
+        self.probation = self._on_trial(told)
+        plain = self._targets(sensor.key if sensor is not None else None)
+        self.rollout = self._states(plain)
+        one_more = chance(current, self.rollout, seen, now=told.now, counted=told.counted)
+        self.way = way(model.spec.rollout, self.rollout, one_more, downtime=self._downtime())
+        self.states = self._states(self._beside_one()) if self._is_beside_one() else self.rollout
+
+    def _states(self, wanted: Mapping[str, int]) -> tuple[RevisionState, ...]:
+        """The revisions, the current one last."""
+        return tuple(
+            self.seen.state(key, wanted[key], served=key in self.good) for key in self.revisions
+        )
+
+    def _on_trial(self, told: Told) -> Probation | None:
+        """The trial of the current revision, if it is on trial."""
+        current = self.wanted.main.revision
+        if self.seen.standing(current.key) is not Standing.TRIAL:
+            return None
+        return Probation(
+            seen=self.seen,
+            spec=self.model.spec.rollout.trial,
+            known=Known(told.now, told.answering, told.findings),
+            key=current.key,
+            running=self.beside or next(reversed(self.good), None),
+            arms=trial_arms(policy_of(self.model.spec, current.facts)),
+        )
+
+    def _targets(self, sensor: str | None) -> Mapping[str, int]:
+        """Replicas by revision. A revision on trial has one of several."""
+        current = self.wanted.main.revision.key
+        total = 0 if self.wanted.stopped else self.model.spec.replicas
+        if self.probation is not None and self.beside is not None and total > 1:
+            return targets(self.revisions, self.beside, total, current)
+        return targets(self.revisions, current, total, sensor)
+
+    def _is_beside_one(self) -> bool:
+        """Whether one pod is on trial beside the only other one: as long as one more may be."""
+        on_trial = self.probation is not None and self.beside is not None
+        return on_trial and self.model.spec.replicas == 1 and self.way.limits.surge > 0
+
+    def _beside_one(self) -> Mapping[str, int]:
+        both = {self.beside, self.wanted.main.revision.key}
+        return {key: 1 if key in both else 0 for key in self.revisions}
+
+    def unproven(self, key: str) -> bool:
+        """Whether a revision is on trial, or will be once it is recorded."""
+        is_new = key not in self.seen.revisions and bool(self.good)
+        return is_new or self.seen.standing(key) is Standing.TRIAL
+
+    def scale(self) -> Scale | None:
+        """None until a new Deployment stands beside the others: it is made with 0 replicas first.
+
+        Only the API server can tell whether it takes the pod template, and where it does not, no
+        pod must have gone for it. None, too, while it is not known what is wanted, or what the
+        running revision answers.
+        """
+        wanted = {state.key for state in self.states if state.wanted or self.is_last(state)}
+        standing = self.seen.deployments.keys()
+        if self.wanted.held or self.way.give_up or (standing and not wanted <= standing):
+            return None
+        if self.probation is not None and self.probation.waits_for_reference:
+            return None
+        return next_scale(self.states, self.way.limits)
+
+    def _downtime(self) -> bool:
+        """Whether nothing may serve for a while. A restart off speculation has its own leave."""
+        moved = [state.key for state in self.rollout[:-1] if state.holding > state.wanted]
+        restarts = bool(moved) and all(key in self.wanted.pair for key in moved)
+        spec = self.model.spec
+        return spec.rollout.allow_downtime or (restarts and spec.tuning.fallback.allow_downtime)
+
+    def in_place(self) -> str | None:
+        """Given up: why. Over: nothing. It is not news otherwise."""
+        record = self.seen.revisions.get(self.rollout[-1].key)
+        if record is None:
+            return None
+        if self.way.give_up and self.way.in_place is not None:
+            return told_in_place(self.way.in_place, self.rollout, self.seen)
+        return "" if record.in_place is not None and not rolling(self.rollout) else None
+
+    def serving(self) -> RecordedRevision:
+        """The newest of those that have most pods on the Service. One on trial only where no other
+        has any."""
+
+        def says_most(state: RevisionState) -> tuple[bool, int]:
+            return state.key in self.good and state.ready > 0, state.ready
+
+        return self.revisions[max(reversed(self.states), key=says_most).key]
+
+    def over(self, state: RevisionState) -> bool:
+        """Not while it may be the variant that is wanted: a rollout to it may just have begun."""
+        awaited = self.wanted.held and state.key in self.wanted.pair
+        return state.gone and not awaited and not self.is_last(state)
+
+    def is_last(self, state: RevisionState) -> bool:
+        return state is self.states[-1]
