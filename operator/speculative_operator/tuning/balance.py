@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.buckets import bucket_of
 from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.state import State
@@ -69,10 +70,9 @@ def balance(window: Window, state: State, policy: Policy) -> Balance:
     return Balance(difference / known, known / everything) if known else Balance()
 
 
-def best_live(state: State, policy: Policy) -> Mapping[int, float]:
+def best_live(state: State, lengths: Mapping[int, Estimate], policy: Policy) -> Mapping[int, float]:
     """By bucket of the last window, log of the best live goodput over that of K=0; what was known
     of it before where nothing of drafts is known now, as after a while at K=0."""
-    lengths = state.lengths(policy)
     found = dict(state.restart.best)
     for name, bucket in state.buckets.items():
         measured = [

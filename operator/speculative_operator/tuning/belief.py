@@ -48,9 +48,8 @@ class Belief:
             if weight:
                 means[i] += weight * step
                 scaled = weight * shrink
-                row = covariance[i]
-                for j in range(i + 1):
-                    row[j] -= scaled * weights[j]
+                row = zip(covariance[i], weights, strict=False)
+                covariance[i] = [value - scaled * other for value, other in row]
 
     def widen(self, i: int, j: int, variance: float) -> None:
         """More covariance of two unknowns, or more variance of one."""

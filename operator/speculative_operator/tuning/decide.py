@@ -70,17 +70,17 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
         )
         if state.broken is None:
             state = learned(state, window, policy, at.now)
-            told = evidence(window, speedup(state, policy), now=at.now)
+            lengths = state.lengths(policy)
+            told = evidence(window, speedup(state, lengths), now=at.now)
             state = replace(state, evidence=told)
             state, notices = guarded(state, window, policy, at.now)
-            lengths = state.lengths(policy)
             state, better = chosen(state, lengths, window, policy, at.now)
             changes += better
     if state.broken is None:
         state = looked(state, lengths, window, policy, at.asked)
     measured = window if state.broken is None else None
     ask = at.asked not in (None, asked)
-    state, moved, said = restarted(state, Scene(policy, measured, at.running, at.now, ask))
+    state, moved, said = restarted(state, Scene(policy, measured, lengths, at.running, at.now, ask))
     changes, notices = changes + moved, notices + said
     off = policy.mode is TuningMode.OFF
     return Decision(

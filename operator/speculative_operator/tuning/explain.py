@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from speculative_operator.tuning.acceptance import window_rows
+from speculative_operator.tuning.acceptance import Estimate, window_rows
 from speculative_operator.tuning.buckets import batch_range, bucket_of
 from speculative_operator.tuning.page import Counts, Phase
 from speculative_operator.tuning.policy import Policy
@@ -71,12 +71,12 @@ def goodput(window: Window, low: int, high: int, k: int) -> float | None:
     return total.generated / total.seconds if total.seconds else None
 
 
-def speedup(state: State, policy: Policy) -> float | None:
+def speedup(state: State, lengths: Mapping[int, Estimate]) -> float | None:
     """Goodput over that of K=0, at the batch sizes seen most; None where K=0 was not measured."""
     if state.busiest is None:
         return None
     bucket = state.buckets[state.busiest]
-    length, cost = state.lengths(policy).get(bucket.length), bucket.cost.of(bucket.length)
+    length, cost = lengths.get(bucket.length), bucket.cost.of(bucket.length)
     if length is None or not bucket.cost.measured(bucket.length, 0):
         return None
     return math.exp(length.mean - cost.mean)

@@ -17,10 +17,12 @@ a sensor, measured) for the load at hand, and after waits that double one look a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning import restart_words as words
+from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.balance import Balance, balance, best_live, price, price_now
 from speculative_operator.tuning.moves import (
     Moved,
@@ -68,11 +70,12 @@ GIVEN_UP, LEAST_GIVEN_UP = 10.0, 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to decide by. `window` is that of the engines started with speculation; `ask`
-    says that the user wants a look at it now."""
+    """What there is to decide by. `window` is that of the engines started with speculation, and
+    `lengths` has log E(K) as far as it is known; `ask` says that the user wants a look now."""
 
     policy: Policy
     window: Window | None
+    lengths: Mapping[int, Estimate]
     running: Running
     now: float
     ask: bool
@@ -82,7 +85,7 @@ def restarted(state: State, at: Scene) -> Moved:
     """The state with the variant that is to run."""
     restart, policy = _known(state.restart, at), at.policy
     if at.window is not None:
-        restart = replace(restart, best=best_live(state, policy))
+        restart = replace(restart, best=best_live(state, at.lengths, policy))
     state = replace(state, restart=restart)
     possible = policy.mode is not TuningMode.OFF and 0 in policy.arms and bool(policy.choices)
     if not possible or (_away(state) and not policy.restart.wanted):

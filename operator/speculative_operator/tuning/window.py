@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 from speculative_operator.api.conditions import Reason
@@ -39,7 +40,7 @@ class NoEvidence:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Differences of the counters over `seconds` of wall time, summed over `replicas` engines.
 
@@ -86,12 +87,15 @@ class Window:
 
     def total(self, k: int, phase: Phase | None = None) -> Counts:
         """The sums at one K over all batch sizes, of both phases unless one is named."""
-        found = [
-            counts
-            for key, counts in self.rows.items()
-            if key.k == k and (phase is None or key.phase is phase)
-        ]
-        return Counts._make(map(sum, zip(*found, strict=True))) if found else Counts()
+        return self._totals.get((k, phase), Counts())
+
+    @cached_property
+    def _totals(self) -> Mapping[tuple[int, Phase | None], Counts]:
+        found: dict[tuple[int, Phase | None], list[Counts]] = {}
+        for key, counts in self.rows.items():
+            found.setdefault((key.k, None), []).append(counts)
+            found.setdefault((key.k, key.phase), []).append(counts)
+        return {of: Counts._make(map(sum, zip(*rows, strict=True))) for of, rows in found.items()}
 
 
 def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvidence:
