@@ -65,7 +65,8 @@ MEMORY = 0.8
 
 @dataclass
 class ByAcceptance:
-    """Rules on acceptance alone: `longest(p_1 … p_K)` is the K that it wants.
+    """Rules on acceptance alone: `longest(p_1 … p_K)` is the K that it wants. They begin at the
+    longest K, which shows every position.
 
     If even the last position ever seen is good enough, the next longer arm is asked for.
     """
@@ -77,7 +78,7 @@ class ByAcceptance:
     known: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.length = at_most(self.arms, START)
+        self.length = max(self.arms)
 
     def play(self, batch: int) -> Play:
         return Play(self.length)
@@ -185,7 +186,7 @@ def turbospec(episode: Episode) -> Player:
     return TurboSpec(episode.arms, list(dict.fromkeys((start, 0, shortest))))
 
 
-REST = 3
+REST = 5
 """Windows that hill climbing plays its K between two tries."""
 
 
@@ -238,7 +239,7 @@ class UpperConfidence:
     sums: dict[int, float] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
 
-    WIDTH = 0.25
+    WIDTH = 0.35
 
     def play(self, batch: int) -> Play:
         for k in reversed(self.arms):
