@@ -201,8 +201,8 @@ class TuningSpec(ApiModel):
         default=ReplaceFaultyPods.NEVER,
         description="What is done about a pod whose engine hangs, has stopped to draft or accepts "
         "less and less: Never only tells it, OneAtATime deletes the pod, at most one an hour for "
-        "one reason, and none that still answers while no other one serves. It holds in every "
-        "mode.",
+        "one reason, and none that still answers while no other one serves, unless "
+        "rollout.allowDowntime is true. It holds in every mode.",
     )
 
     @property

@@ -39,7 +39,8 @@ class TunedModel:
     those of the autoregressive one. `scheduled` says whether its engines were started with a
     schedule (only then can they be tuned), `restart_helps` whether they were not and new ones would
     be, `look` is the value of the annotation that asks for trials at once, `startup` how many
-    seconds its pods took to be Ready. `replaces` allows to replace pods whose engines are at fault.
+    seconds its pods took to be Ready. `replaces` allows to replace pods whose engines are at fault,
+    `downtime` also the last one that serves.
     """
 
     uid: str
@@ -54,6 +55,7 @@ class TunedModel:
     plain: tuple[Replica, ...] = ()
     startup: float | None = None
     replaces: bool = False
+    downtime: bool = False
 
 
 @dataclass(frozen=True, slots=True)

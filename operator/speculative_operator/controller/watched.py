@@ -48,7 +48,8 @@ class Watched:
             Engine(replica.uid, replica.ready, replica.uid in self.hung, self._started(replica.uid))
             for replica in (*model.replicas, *model.plain)
         ]
-        return replacement(engines, model.policy.restart.replicas, state, now)
+        wanted = model.policy.restart.replicas
+        return replacement(engines, wanted, state, now, downtime=model.downtime)
 
     def _started(self, uid: str) -> float | None:
         seen = self.pulses.get(uid)

@@ -1,7 +1,8 @@
 """Which pod is replaced because its engine is at fault: one at a time, and seldom. Pure.
 
 A fault that comes back at once is in the spec or in the traffic, and no restart mends that: so it
-is at most one pod an hour for one reason. A pod that still answers goes only while another serves.
+is at most one pod an hour for one reason. A pod that still answers goes only while another serves,
+or where downtime is allowed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Faulty:
 
 
 def replacement(
-    engines: Collection[Engine], wanted: int, state: State, now: float
+    engines: Collection[Engine], wanted: int, state: State, now: float, *, downtime: bool = False
 ) -> Replaced | None:
     """The pod to be replaced now; None while there is none, or it is not the time. `wanted` are the
     replicas that there should be: while some are missing or start, none is taken away."""
@@ -49,7 +50,7 @@ def replacement(
     lately = {done.reason for done in state.replaced if now - done.at < HOUR}
     for fault in _faults(engines, state, now):
         others = [e for e in engines if e is not fault.engine and not e.hangs]
-        if fault.reason not in lately and (fault.engine.hangs or others):
+        if fault.reason not in lately and (fault.engine.hangs or others or downtime):
             return Replaced(fault.engine.uid, fault.reason, now)
     return None
 

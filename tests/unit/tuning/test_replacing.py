@@ -48,6 +48,7 @@ def test_one_that_answers_goes_only_while_another_serves(
     """It still gives tokens, only slower."""
     assert replacement([OLD, NEW], 2, state, NOW) == Replaced(uid, reason, NOW)
     assert replacement([OLD], 1, state, NOW) is None
+    assert replacement([replace(OLD, uid=uid)], 1, state, NOW, downtime=True) is not None
     assert replacement([OLD, hung(NEW)], 2, replace(state, replaced=hangs_lately()), NOW) is None
 
 
