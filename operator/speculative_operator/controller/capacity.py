@@ -20,7 +20,6 @@ from speculative_operator.plan.capacity import (
     accepts,
     label_selectors,
     need_of,
-    offered,
     stock,
 )
 
@@ -60,7 +59,7 @@ class Capacity:
         nodes: dict[str, Manifest] = {}
         for selector in label_selectors(template):
             for node in await self.client.select("Node", {"labelSelector": selector}):
-                if accepts(node, template) and offered(node, need.resource):
+                if accepts(node, template):
                     nodes[node["metadata"]["name"]] = node
         if len(nodes) > MOST_NODES:
             return None
