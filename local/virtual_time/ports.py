@@ -95,6 +95,9 @@ class Memories:
         self.kept[model.uid] = to_data(memory)
         self.saves += 1
 
+    def is_empty(self, model: TunedModel) -> bool:
+        return model.uid not in self.kept
+
 
 @dataclass
 class Record:

@@ -188,6 +188,9 @@ class _Memories:
             raise self.world.fault
         self.world.memories[model.uid] = to_data(memory)
 
+    def is_empty(self, model: TunedModel) -> bool:
+        return model.uid not in self.world.memories
+
 
 @dataclass
 class _Report:

@@ -7,6 +7,7 @@ answers to our own writes, so that a write is never repeated because its echo is
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,9 +61,13 @@ class Cache:
 
     The last copy of an object that somebody deleted is kept as long as its model lives where the
     object can only be restored from it.
+
+    `listed` is set by each object that comes from a listing. kopf lists a kind anew where its watch
+    cannot go on, and never tells of what was deleted meanwhile.
     """
 
     def __init__(self) -> None:
+        self.listed = asyncio.Event()
         self._copies: dict[Reference, Copy] = {}
         self._children: dict[str, set[Reference]] = {}
         self._models: dict[str, Reference] = {}

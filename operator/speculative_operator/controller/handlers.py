@@ -64,6 +64,8 @@ class Watcher:
 
     async def _take(self, event: kopf.RawEvent, **_: object) -> None:
         body = event["object"]
+        if event["type"] is None:
+            self._cache.listed.set()
         if event["type"] == "DELETED":
             news = self._cache.remove(reference_of(body), body["metadata"]["uid"])
         else:

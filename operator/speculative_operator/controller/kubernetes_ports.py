@@ -79,7 +79,7 @@ class KubernetesMemory:
     async def load(self, model: TunedModel) -> Memory:
         """What was saved. The copies leave the data out, so a memory that has some is read."""
         copy = self.cache.get(self._reference(model))
-        if copy is None or not copy.manifest().get("stored"):
+        if copy is None or self.is_empty(model):
             return Memory()
         found = await self.children.client.find(copy.reference)
         if found is None:
@@ -100,6 +100,11 @@ class KubernetesMemory:
         }
         change = {"data": dict(written.data), "binaryData": binary}
         await self.children.patch("ConfigMap", copy.manifest(), change)
+
+    def is_empty(self, model: TunedModel) -> bool:
+        """Whether the ConfigMap stands without data."""
+        copy = self.cache.get(self._reference(model))
+        return copy is not None and not copy.manifest().get("stored")
 
     def _reference(self, model: TunedModel) -> Reference:
         return Reference("ConfigMap", model.namespace, model_names(_owner(model)).memory)

@@ -129,6 +129,8 @@ class Tuner:
     async def _save(self, tuning: ModelTuning) -> None:
         """A decision at once, other news when it is this model's turn."""
         now = self._clock.now()
+        if self._ports.memories.is_empty(tuning.model):
+            tuning.memory_lost()
         memory = tuning.memory_to_save(now)
         if memory is None:
             return

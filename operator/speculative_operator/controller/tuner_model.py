@@ -200,6 +200,10 @@ class ModelTuning:
         """Whether a decision is not saved yet; it is acted upon only then."""
         return self._must_save
 
+    def memory_lost(self) -> None:
+        """Nothing is saved. If something was, somebody has deleted it, and it is saved again."""
+        self._must_save = self._must_save or self._memory.written_at > 0.0
+
     def memory_saved(self, memory: Memory) -> None:
         self._memory = memory
         self._saved = memory.revisions[self.model.key]

@@ -137,6 +137,10 @@ class MemoryStore(Protocol):
 
     async def save(self, model: TunedModel, memory: Memory) -> None: ...
 
+    def is_empty(self, model: TunedModel) -> bool:
+        """Whether it could be written and nothing is in it: never saved, or somebody deleted it."""
+        ...
+
 
 class Report(Protocol):
     """Takes what the tuner has to say; status and Events are written by others."""

@@ -1,4 +1,4 @@
-"""The slow resync: every model again, what was missed, and a stale watch as the end."""
+"""The resync: every model again, what was missed, and a stale watch as the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from speculative_operator.cluster.client import Client
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.resync import (
     CATCHING_UP_SECONDS,
+    LISTING_SECONDS,
     RESYNC_SECONDS,
     WatchStale,
     resync,
@@ -99,7 +100,7 @@ async def test_a_model_that_is_gone_is_forgotten(run: Run) -> None:
     assert [known.name for known in run.cache.models()] == ["a"]
 
 
-async def test_without_an_answer_the_next_round_tries_again(run: Run) -> None:
+async def test_without_an_answer_it_soon_tries_again(run: Run) -> None:
     """No answer is no sign that anything is gone."""
     run.down = True
 
@@ -107,6 +108,28 @@ async def test_without_an_answer_the_next_round_tries_again(run: Run) -> None:
 
     assert run.again == []
     assert len(list(run.cache.models())) == 2
+    assert run.slept == [RESYNC_SECONDS, LISTING_SECONDS, LISTING_SECONDS]
+
+
+async def test_what_went_while_a_watch_was_broken_is_found_once_it_lists_anew(run: Run) -> None:
+    """kopf never tells of it, and half an hour without a Service is an outage."""
+    run.objects = [model("a")]
+
+    async def sleep(seconds: float) -> None:
+        run.slept.append(seconds)
+        if seconds == RESYNC_SECONDS:
+            await asyncio.sleep(0)
+            run.cache.listed.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        if len(run.slept) > 3:
+            raise asyncio.CancelledError
+
+    run.sleep = sleep  # type: ignore[method-assign]
+    await run.go()
+
+    assert run.slept == [RESYNC_SECONDS, LISTING_SECONDS] * 2
+    assert run.again[:2] == ["b", "a"]
 
 
 async def test_a_watch_that_is_only_late_may_go_on(run: Run) -> None:

@@ -42,6 +42,21 @@ async def test_a_new_operator_goes_on_where_the_old_one_stopped(world: World) ->
     assert world.views["model"].main_length == 2
 
 
+async def test_a_memory_that_somebody_deletes_is_saved_again_at_once(world: World) -> None:
+    """Else an operator that dies within the next minute would leave a new one with nothing."""
+    a_model(world)
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 90)
+    before = from_data(world.memories["model"].data, world.memories["model"].binary_data)
+    world.engines["model-0"].traffic = None
+    del world.memories["model"]
+
+    await pass_seconds(world, tuner, 15)
+
+    after = from_data(world.memories["model"].data, world.memories["model"].binary_data)
+    assert after.revisions.keys() == before.revisions.keys()
+
+
 async def test_restarts_lose_nothing_and_count_nothing_twice(world: World) -> None:
     """Every step of the engine is in exactly one window of the saved history."""
     a_model(world)
