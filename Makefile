@@ -113,14 +113,21 @@ test: setup lint ## All checks, set-up included; a cluster that was not up befor
 		$(PARALLEL) --durations=15 $(ARGS); \
 	$(INSIDE) $(PYTEST) tests/e2e tests/unit -m "not long and not alone" \
 		$(PARALLEL) --durations=15 $(ARGS); \
-	$(INSIDE) $(PYTEST) tests/e2e -m "not long and alone" --durations=15 $(ARGS)
+	$(INSIDE) $(PYTEST) tests/e2e tests/chaos -m "not long and alone" --durations=15 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.
 	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \
-	$(INSIDE) $(PYTEST) tests -m long --durations=15 $(ARGS)
+	$(INSIDE) $(PYTEST) tests -m long --ignore=tests/chaos --durations=15 $(ARGS)
+
+.PHONY: chaos
+chaos: setup ## All faults, one after the other, on a model under load: what broke, what was lost, what healed.
+	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
+	$(CLUSTER) up; \
+	$(PYTHON) -m local.install; \
+	$(INSIDE) $(PYTEST) tests/chaos -q $(ARGS)
 
 ## Benchmarks
 

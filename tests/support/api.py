@@ -35,6 +35,7 @@ PATHS = {
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
     "ResourceQuota": "/api/v1/namespaces/{namespace}/resourcequotas",
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Service": "/api/v1/namespaces/{namespace}/services",

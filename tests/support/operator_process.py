@@ -42,6 +42,8 @@ class OperatorProcess:
     engine_image: str = ENGINE_IMAGE
     plugin_image: str = PLUGIN_IMAGE
     port: int = field(default_factory=_free_port)
+    server: str | None = None
+    """Where it finds the API server, if not where the kubeconfig says."""
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
 
@@ -54,23 +56,31 @@ class OperatorProcess:
         """Returns once it leads: a test never meets an operator that still waits for its Lease."""
         self.starts += 1
         self.process = subprocess.Popen(
-            [
-                sys.executable, "-m", "speculative_operator.main",
-                f"--kubeconfig={self._kubeconfig()}", f"--namespaces={self.namespace}",
-                f"--port={self.port}",
-            ],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(CHECKOUT / "operator"),
-                "SPM_ENGINE_IMAGE": self.engine_image,
-                "SPM_PLUGIN_IMAGE": self.plugin_image,
-                "SPM_LEASE_NAMESPACE": self.namespace,
-                "SPM_LEASE_NAME": LEASE,
-                "SPM_POD_NAME": f"{self.name}-{self.starts}",
-            },
+            [sys.executable, "-m", "speculative_operator.main", *self.arguments()],
+            env=self.environment(f"{self.name}-{self.starts}"),
             stderr=(self.folder / f"operator-{self.starts}.log").open("wb"),
-        )  # fmt: skip
+        )
         until("the operator leads", self._leads)
+
+    def arguments(self) -> tuple[str, ...]:
+        """Of its command line."""
+        return (
+            f"--kubeconfig={self._kubeconfig()}",
+            f"--namespaces={self.namespace}",
+            f"--port={self.port}",
+        )
+
+    def environment(self, pod: str) -> dict[str, str]:
+        """As the chart sets it; `pod` is who holds the Lease."""
+        return {
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT / "operator"),
+            "SPM_ENGINE_IMAGE": self.engine_image,
+            "SPM_PLUGIN_IMAGE": self.plugin_image,
+            "SPM_LEASE_NAMESPACE": self.namespace,
+            "SPM_LEASE_NAME": LEASE,
+            "SPM_POD_NAME": pod,
+        }
 
     def stop(self) -> int:
         """As the kubelet stops it; its exit status."""
@@ -110,6 +120,9 @@ class OperatorProcess:
         """The cluster's, with the context under test as the current one."""
         chosen = yaml.safe_load(self.access.kubeconfig.read_text())
         chosen["current-context"] = self.access.context
+        if self.server is not None:
+            for entry in chosen["clusters"]:
+                entry["cluster"] = {"server": self.server}
         file = self.folder / "kubeconfig"
         file.write_text(yaml.safe_dump(chosen))
         file.chmod(0o600)

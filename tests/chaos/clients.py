@@ -1,0 +1,92 @@
+"""Clients of a model that send one request after the other and keep a record of each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import aiohttp
+
+CLIENTS = 4
+TOKENS = 96
+PATIENCE = 20.0
+"""Seconds for which a request is sent again, as a gateway in front of the model would, before it is
+lost."""
+
+PAUSE = 0.25
+"""Seconds before a request is sent again."""
+
+LONGEST, CONNECTING = 30.0, 2.0
+"""Seconds that one try may take, and its connection: no answer comes from the address of a Service
+that is gone."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request. `tries` counts how often it was sent, `lost` says why it got no answer."""
+
+    ended: float
+    tries: int
+    lost: str = ""
+
+
+class Clients:
+    """`address` says where the model is; it is asked before each new connection."""
+
+    def __init__(self, model: str, address: Callable[[], str]) -> None:
+        self.asked: list[Asked] = []
+        self.complaints: list[str] = []
+        """Why tries failed, in their order."""
+        self._model = model
+        self._address = address
+        self._stop = threading.Event()
+        self._numbers = itertools.count(1)
+
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[Clients]:
+        """Until the body is left."""
+        thread = threading.Thread(target=lambda: asyncio.run(self._send_all()))
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._stop.set()
+            thread.join()
+
+    async def _send_all(self) -> None:
+        # A kept connection would stay with one pod, however many there are.
+        connector = aiohttp.TCPConnector(force_close=True)
+        timeout = aiohttp.ClientTimeout(total=LONGEST, sock_connect=CONNECTING)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            await asyncio.gather(*(self._client(session) for _ in range(CLIENTS)))
+
+    async def _client(self, session: aiohttp.ClientSession) -> None:
+        while not self._stop.is_set():
+            self.asked.append(await self._ask(session, next(self._numbers)))
+
+    async def _ask(self, session: aiohttp.ClientSession, number: int) -> Asked:
+        began = time.monotonic()
+        body = {
+            "model": self._model,
+            "prompt": f"{number} is a number",
+            "max_tokens": TOKENS,
+            "ignore_eos": True,
+        }
+        for tries in itertools.count(1):
+            url = f"{self._address()}/v1/completions"
+            try:
+                async with session.post(url, json=body) as answer:
+                    answer.raise_for_status()
+                    assert (await answer.json())["usage"]["completion_tokens"] == TOKENS
+                return Asked(time.monotonic(), tries)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                self.complaints.append(f"{type(error).__name__}: {error}")
+                if time.monotonic() - began > PATIENCE:
+                    return Asked(time.monotonic(), tries, self.complaints[-1])
+            await asyncio.sleep(PAUSE)
+        raise AssertionError("unreachable")
