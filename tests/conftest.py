@@ -19,9 +19,20 @@ RUN_LABEL = "speculation.dev/test-run"
 
 ONE_AFTER_THE_OTHER = frozenset(
     f"tests/e2e/test_{name}.py"
-    for name in ("at_rest", "chart_on_node", "rollouts_on_node", "simulated_engines")
+    for name in (
+        "at_rest",
+        "autoscaler_on_node",
+        "chart_on_node",
+        "restarts_on_node",
+        "rollouts_on_node",
+        "scarce_gpus_on_node",
+        "simulated_engines",
+        "start_failures_on_node",
+        "start_failures_on_vllm",
+        "trials_on_node",
+    )
 )
-"""They restart or replace the installed operator, or change how many GPUs there are."""
+"""They restart or replace the installed operator, change how many GPUs there are, or need some."""
 
 
 class _ByFile(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
