@@ -22,7 +22,10 @@ def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
     """Two replicas, one of which goes before its replacement starts."""
     del operator
     manifest = models.simulated_model(
-        "trial", replicas=2, rollout={"strategy": "InPlace"}, runtime={"drainSeconds": 10}
+        "trial",
+        replicas=2,
+        rollout={"strategy": "InPlace", "allowDowntime": True},
+        runtime={"drainSeconds": 10},
     )
     served = apply(api, place, manifest)
     served.wait_ready()
