@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
-from speculative_operator.api.names import ANNOTATION_LOOK
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
-from speculative_operator.api.tuning import ReplaceFaultyPods
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
@@ -27,8 +25,6 @@ from speculative_operator.controller.meanwhile import meanwhile
 from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
-from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.progress import next_look
 from speculative_operator.controller.status import Findings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
@@ -37,10 +33,9 @@ from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
 from speculative_operator.controller.transitions import moves, notices, promotions, refuses
 from speculative_operator.controller.trial_checks import TrialChecks
-from speculative_operator.controller.tuner_ports import Replica, TunedModel
+from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
 from speculative_operator.plan.capacity import Stock
-from speculative_operator.plan.schedule import needs_schedule
 from speculative_operator.plan.settings import Settings
 from speculative_operator.plan.surge import Counted
 from speculative_operator.tuning.verdict import Notice, Verdict
@@ -239,37 +234,3 @@ def _verdict_on(refusal: Refusal) -> Verdict:
         case NotAllowed():
             reason = Reason.FORBIDDEN
     return Verdict(ConditionStatus.FALSE, reason, str(refusal))
-
-
-def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> TunedModel | None:
-    """The model at the revision that serves, as the tuner sees it."""
-    serving, pair = desired.serving, desired.pair
-    if serving is None or pair is None:
-        return None
-    speculative = seen.revisions.get(pair.speculative)
-    facts = pair.tuned(speculative.recorded.facts if speculative is not None else serving.facts)
-    pods = seen.pods_of(pair.speculative)
-    plain = seen.pods_of(pair.autoregressive) if pair.autoregressive is not None else ()
-    return TunedModel(
-        uid=model.metadata.uid,
-        namespace=model.metadata.namespace,
-        name=model.metadata.name,
-        key=pair.speculative,
-        policy=policy_of(model.spec, facts),
-        scheduled=facts.schedule,
-        restart_helps=bool(facts.choices) and not facts.schedule and needs_schedule(model.spec),
-        look=model.metadata.annotations.get(ANNOTATION_LOOK),
-        replicas=_replicas(pods),
-        plain=_replicas(plain),
-        replaces=model.spec.tuning.replace_faulty_pods is ReplaceFaultyPods.ONE_AT_A_TIME,
-        downtime=model.spec.rollout.allow_downtime,
-        startup=min((p.startup for p in (*pods, *plain) if p.startup is not None), default=None),
-    )
-
-
-def _replicas(pods: Iterable[Pod]) -> tuple[Replica, ...]:
-    return tuple(
-        Replica(pod.uid, pod.name, pod.address, pod.ready)
-        for pod in pods
-        if pod.alive and pod.address
-    )

@@ -8,9 +8,9 @@ from speculative_operator.api.conditions import ConditionType, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.controller.causes import Ending
-from speculative_operator.controller.reconcile import tuned_model
 from speculative_operator.controller.revision_verdict import SPECULATION, Standing
 from speculative_operator.controller.transitions import notices
+from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant
 from tests.support.endings import ending
