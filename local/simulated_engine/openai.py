@@ -37,6 +37,7 @@ class Asked:
     chat: bool
     logprobs: bool
     """What else might have been said at each token, with log-probabilities."""
+    token_ids: bool
 
 
 def read_request(body: object, *, chat: bool, models: tuple[str, ...]) -> Asked:
@@ -63,6 +64,7 @@ def read_request(body: object, *, chat: bool, models: tuple[str, ...]) -> Asked:
         running_usage=bool(options.get("continuous_usage_stats")),
         chat=chat,
         logprobs=body.get("logprobs") is not None and not chat,
+        token_ids=bool(body.get("return_token_ids")) and not chat,
     )
 
 
@@ -74,13 +76,17 @@ def _chat_prompt(messages: object) -> str:
 
 def _logprobs(text: str) -> dict[str, Any]:
     """Of an engine that is sure of each word, with tokens by their numbers."""
-    tokens = [f"token_id:{VOCABULARY.index(word)}" for word in text.split()]
+    tokens = [f"token_id:{number}" for number in _numbers(text)]
     return {
         "tokens": tokens,
         "token_logprobs": [SURE] * len(tokens),
         "top_logprobs": [{token: SURE, OTHER_TOKEN: UNLIKELY} for token in tokens],
         "text_offset": [],
     }
+
+
+def _numbers(text: str) -> list[int]:
+    return [VOCABULARY.index(word) for word in text.split()]
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,10 @@ class Answering:
             "text": text
         }  # fmt: skip
         logprobs = _logprobs(text) if self.asked.logprobs else None
-        choice = {"index": 0, **content, "logprobs": logprobs, "finish_reason": "length"}
+        end = {"logprobs": logprobs, "finish_reason": "length"}
+        choice: dict[str, Any] = {"index": 0, **content, **end}
+        if self.asked.token_ids:
+            choice["token_ids"] = _numbers(text)
         kind = "chat.completion" if self.asked.chat else "text_completion"
         return self._body(kind, [choice]) | {"usage": self._usage(generated)}
 

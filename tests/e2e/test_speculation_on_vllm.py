@@ -128,7 +128,7 @@ def test_an_identical_draft_is_promoted_for_its_output_and_its_speed(tiny: Serve
     print("\n", told)
     assert report.failed == 0, report.failures
     assert "the new one with it in 6 of these" in told
-    assert "With 95 % confidence its goodput" in told
+    assert "It keeps up" in told
 
 
 @pytest.mark.long

@@ -111,9 +111,13 @@ class Probation:
             reference=compares and recorded is None and bool(running.replicas),
             new=_served((pod,) if pod is not None else (), self._facts(self.key)),
             incarnation=pod.incarnation if answers and pod is not None else None,
-            ask=compares and self._reference is not None and not self._reference.missing,
+            said=self._reference if compares and self._is_known(self._reference) else None,
             arms=self.arms if on_service and self._speed_incomparable is None else (),
         )
+
+    @staticmethod
+    def _is_known(reference: ReferenceOutput | None) -> bool:
+        return reference is not None and not reference.missing
 
     @property
     def _findings(self) -> Findings:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol
 
 from speculative_operator.cluster.manifests import Reference
@@ -18,7 +19,12 @@ from speculative_operator.controller.answers import Answer
 from speculative_operator.controller.race import Race
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.errors import EngineSilent
-from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
+from speculative_operator.plan.continuations import (
+    PROMPTS,
+    Continuation,
+    ReferenceOutput,
+    Tokens,
+)
 from speculative_operator.plan.trial import NotCompared, Silent, Speed
 from speculative_operator.tuning.page import Page
 
@@ -34,7 +40,9 @@ logger = logging.getLogger(__name__)
 class Engines(Protocol):
     """What is asked of engines; EngineSilent from both."""
 
-    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
+    async def continuation(
+        self, address: str, model: str, prompt: str, *, gaps: bool
+    ) -> Continuation | None:
         """The greedy continuation; None when the engine answers only to a key."""
         ...
 
@@ -55,7 +63,7 @@ class Case:
 
     reference    the running revision's answers are to be taken
     new          the engine on trial, of the start `incarnation`, once it answers
-    ask          whether it is to be asked for its continuations
+    said         what the running revision said, once it is known: the engine on trial is asked too
     arms         the proposal lengths that it plays, once requests reach it; empty before
     """
 
@@ -64,7 +72,7 @@ class Case:
     reference: bool
     new: Served
     incarnation: str | None
-    ask: bool
+    said: ReferenceOutput | None
     arms: tuple[int, ...] = ()
 
 
@@ -156,7 +164,7 @@ class TrialChecks:
             return self._take_reference
         if case.incarnation is None:
             return None
-        if case.ask and found.answers is None:
+        if case.said is not None and found.answers is None:
             return self._ask_trial
         if case.arms and not isinstance(found.speed, NotCompared):
             return self._compare_speed
@@ -166,7 +174,7 @@ class TrialChecks:
         first = await self._continuations(checks.case.running)
         again = await self._continuations(checks.case.running)
         if isinstance(first, tuple) and isinstance(again, tuple):
-            reference = ReferenceOutput(first, again)
+            reference = ReferenceOutput(_tokens(first), _tokens(again))
         else:
             reference = ReferenceOutput(missing=_missing(first, again))
         checks.findings = replace(checks.findings, reference=reference)
@@ -174,32 +182,38 @@ class TrialChecks:
 
     async def _ask_trial(self, checks: _Checks, tell: Callable[[], None]) -> None:
         asked = checks.case.incarnation
-        answers = await self._continuations(checks.case.new)
+        answers = await self._continuations(checks.case.new, checks.case.said)
         if asked == checks.case.incarnation:
             checks.findings = replace(checks.findings, answers=answers)
             tell()
 
-    async def _continuations(self, served: Served) -> Answers:
-        """Of the first engine that gives them all."""
+    async def _continuations(self, served: Served, said: ReferenceOutput | None = None) -> Answers:
+        """Of the first engine that gives them all; how sure it was where that is not `said`."""
         why = "no engine of it answers"
         for attempt in range(TRIES):
             if attempt:
                 await self._sleep(PAUSE_SECONDS)
             for replica in served.replicas:
-                found = []
                 try:
-                    for prompt in PROMPTS:
-                        answer = await self._engines.continuation(
-                            replica.address, served.name, prompt
-                        )
-                        if answer is None:
-                            return NotCompared(KEY_WANTED)
-                        found.append(answer)
+                    return await self._answered(replica, served.name, said)
                 except EngineSilent as silence:
                     why = f"pod {replica.name}: {silence}"
-                else:
-                    return tuple(found)
         return Silent(f"/v1/completions fails ({why}).")
+
+    async def _answered(
+        self, replica: Replica, model: str, said: ReferenceOutput | None
+    ) -> Answers:
+        """All prompts, one at a time. Raises EngineSilent."""
+        found = []
+        for number, prompt in enumerate(PROMPTS):
+            ask = partial(self._engines.continuation, replica.address, model, prompt)
+            answer = await ask(gaps=False)
+            if answer is not None and said and said.leaves_doubt(number, answer.tokens):
+                answer = await ask(gaps=True)
+            if answer is None:
+                return NotCompared(KEY_WANTED)
+            found.append(answer)
+        return tuple(found)
 
     async def _compare_speed(self, checks: _Checks, tell: Callable[[], None]) -> None:
         """For as long as requests reach the same start of the engine on trial."""
@@ -226,6 +240,10 @@ class TrialChecks:
 
         answers = await asyncio.gather(*(answer(replica) for replica in served.replicas))
         return dict(zip((replica.uid for replica in served.replicas), answers, strict=True))
+
+
+def _tokens(answers: tuple[Continuation, ...]) -> tuple[Tokens, ...]:
+    return tuple(answer.tokens for answer in answers)
 
 
 def _missing(*answers: Answers) -> str:

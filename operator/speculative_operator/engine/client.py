@@ -86,16 +86,19 @@ class Engines:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise PageUnreadable("/v1/models is no list of models") from error
 
-    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
-        """The greedy continuation of a prompt; None when the engine answers only to a key."""
-        asked = asked_of(model, prompt)
+    async def continuation(
+        self, address: str, model: str, prompt: str, *, gaps: bool
+    ) -> Continuation | None:
+        """The greedy continuation of a prompt, with `gaps` between its best tokens if they are
+        wanted; None when the engine answers only to a key."""
+        asked = asked_of(model, prompt, gaps=gaps)
         path = "/v1/completions"
         status, body = await self._request("POST", address, (self._http_port, path), asked)
         if status in (401, 403):
             return None
         if status != 200:
             raise EngineSilent(f"{path} answered {status}")
-        return parse_completion(body)
+        return parse_completion(body, gaps=gaps)
 
     async def _get(self, address: str, port: int, path: str) -> tuple[int, bytes]:
         """Status and body, or EngineSilent."""

@@ -15,25 +15,38 @@ SURE = 99.0
 """Nats between the two best tokens where the engine names only one."""
 
 
-def asked_of(model: str, prompt: str) -> Mapping[str, Any]:
+def asked_of(model: str, prompt: str, *, gaps: bool) -> Mapping[str, Any]:
     """The request. Tokens are wanted by their numbers, since two may be written alike; at the end
     of a text the engine goes on, so that all continuations have one length."""
-    return {
+    asked = {
         "model": model,
         "prompt": prompt,
         "max_tokens": LENGTH,
         "temperature": 0,
-        "logprobs": 2,
-        "return_tokens_as_token_ids": True,
         "ignore_eos": True,
     }
+    if gaps:
+        return {**asked, "logprobs": 2, "return_tokens_as_token_ids": True}
+    return {**asked, "return_token_ids": True}
 
 
-def parse_completion(body: bytes) -> Continuation:
-    """The tokens, and how far ahead of the second best each one's best was. PageUnreadable."""
+def parse_completion(body: bytes, *, gaps: bool) -> Continuation:
+    """The tokens and, if asked for, how far ahead of the second best each one's best was.
+    PageUnreadable."""
+    return _sure(body) if gaps else _plain(body)
+
+
+def _plain(body: bytes) -> Continuation:
+    try:
+        return Continuation(tuple(int(n) for n in json.loads(body)["choices"][0]["token_ids"]))
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise PageUnreadable("/v1/completions is no answer with token_ids") from error
+
+
+def _sure(body: bytes) -> Continuation:
     try:
         said = json.loads(body)["choices"][0]["logprobs"]
-        tokens = tuple(str(token).removeprefix(NUMBERED) for token in said["tokens"])
+        tokens = tuple(int(token.removeprefix(NUMBERED)) for token in said["tokens"])
         gaps = tuple(_gap(best) for best in said["top_logprobs"])
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise PageUnreadable("/v1/completions is no answer with log-probabilities") from error

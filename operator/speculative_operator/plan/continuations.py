@@ -1,8 +1,10 @@
 """Whether two revisions of a model give the same output: greedy continuations of fixed prompts.
 
 Kernels differ in near ties, and from the first other token on two texts have nothing in common. So
-only the first difference of a prompt is looked at, and it counts only where the running revision
-was sure: where its best token was ahead of its second one by more than the tolerance.
+only the first difference of a prompt is looked at, and it counts only where the engine was sure:
+where its best token was ahead of its second one by more than the tolerance. How sure is asked of
+the engine on trial alone, and only where it differs: the first log-probabilities after a start make
+an engine compile for half a minute, which must not happen to one that serves.
 """
 
 from __future__ import annotations
@@ -26,37 +28,42 @@ LENGTH: Final = 32
 """Tokens of each continuation."""
 
 
+Tokens = tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Continuation:
-    """Tokens as the engine names them, and at each the log-probability of the best one less that of
-    the second best."""
+    """Tokens by their numbers. `gaps`, where they were asked for, are at each token the
+    log-probability of the best one less that of the second best."""
 
-    tokens: tuple[str, ...]
-    gaps: tuple[float, ...]
+    tokens: Tokens
+    gaps: tuple[float, ...] = ()
+
+    def sure_at(self, place: int, tolerance: float) -> bool:
+        """Whether another token there would be no near tie."""
+        return place >= len(self.gaps) or self.gaps[place] > tolerance
 
 
-def differs(reference: Continuation, other: Continuation, tolerance: float) -> bool:
-    """Whether the first other token stands where the reference was sure."""
-    pairs = zip(reference.tokens, other.tokens, reference.gaps, strict=False)
-    gap = next((gap for mine, its, gap in pairs if mine != its), None)
-    if gap is None:
-        return len(reference.tokens) != len(other.tokens)
-    return gap > tolerance
+def _parting(one: Tokens, other: Tokens) -> int | None:
+    """Where two continuations part; None where they do not."""
+    places = (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+    shorter = min(len(one), len(other))
+    return next(places, None if len(one) == len(other) else shorter)
 
 
 @dataclass(frozen=True)
 class ReferenceOutput:
     """What the running revision answered, once and again; or in `missing` why that is not known."""
 
-    first: tuple[Continuation, ...] = ()
-    second: tuple[Continuation, ...] = ()
+    first: tuple[Tokens, ...] = ()
+    second: tuple[Tokens, ...] = ()
     missing: str = ""
 
     def to_json(self) -> str:
-        """Compact: some 8 KiB, to be kept in an annotation."""
+        """Compact: 2 KiB, to be kept in an annotation."""
         if self.missing:
             return json.dumps({"missing": self.missing}, separators=(",", ":"))
-        both = {"first": _plain(self.first), "second": _plain(self.second)}
+        both = {"first": self.first, "second": self.second}
         return json.dumps(both, separators=(",", ":"))
 
     @classmethod
@@ -72,19 +79,13 @@ class ReferenceOutput:
         except (ValueError, TypeError, AttributeError):
             return None
 
-
-def _plain(continuations: Sequence[Continuation]) -> list[list[list[str | float]]]:
-    return [
-        [[token, round(gap, 2)] for token, gap in zip(each.tokens, each.gaps, strict=True)]
-        for each in continuations
-    ]
+    def leaves_doubt(self, prompt: int, trial: Tokens) -> bool:
+        """Whether it matters how sure the engine on trial is of its answer to a prompt."""
+        return {self.first[prompt], self.second[prompt]} != {trial}
 
 
-def _read(plain: Sequence[Sequence[tuple[str, float]]]) -> tuple[Continuation, ...]:
-    return tuple(
-        Continuation(tuple(str(token) for token, _ in each), tuple(float(gap) for _, gap in each))
-        for each in plain
-    )
+def _read(plain: Sequence[Sequence[int]]) -> tuple[Tokens, ...]:
+    return tuple(tuple(int(token) for token in each) for each in plain)
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,18 @@ def agreement(
     reference: ReferenceOutput, trial: Sequence[Continuation], tolerance: float
 ) -> Agreement:
     """How far the output of the revision on trial is that of the running one."""
-    steady = [
-        not differs(first, second, tolerance)
-        for first, second in zip(reference.first, reference.second, strict=True)
-    ]
-    agreed = [
-        sure and not differs(first, other, tolerance)
-        for sure, first, other in zip(steady, reference.first, trial, strict=True)
-    ]
-    return Agreement(prompts=len(steady), steady=sum(steady), agreed=sum(agreed))
+    steady = agreed = 0
+    for first, second, new in zip(reference.first, reference.second, trial, strict=True):
+        if _same(first, second, new, tolerance):
+            steady += 1
+            agreed += any(_same(said, new.tokens, new, tolerance) for said in (first, second))
+    return Agreement(prompts=len(trial), steady=steady, agreed=agreed)
+
+
+def _same(one: Tokens, other: Tokens, new: Continuation, tolerance: float) -> bool:
+    """Whether two part nowhere, or in a near tie as the engine on trial saw it: as far as it has
+    come there by the same tokens, it saw the same."""
+    place = _parting(one, other)
+    if place is None:
+        return True
+    return new.tokens[:place] == one[:place] and not new.sure_at(place, tolerance)

@@ -148,8 +148,8 @@ def _compared(pod: TrialPod, spec: TrialSpec, output: str, speed: Speed | None) 
             )
         if speed.at_least > least:
             return Promote(
-                f"{output} With 95 % confidence its goodput at the same batch size is more than "
-                f"{math.exp(speed.at_least):.2f} times the running revision's, at "
+                f"{output} It keeps up: at the same batch size its goodput is most likely more "
+                f"than {math.exp(speed.at_least):.2f} times the running revision's, at "
                 f"K={speed.length}."
             )
     if pod.serving is not None and pod.serving >= spec.timeout_seconds:

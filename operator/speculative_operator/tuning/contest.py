@@ -28,8 +28,12 @@ PROMPTS_SECONDS = 10.0
 MACHINE = 0.03
 """Standard deviation by which sound GPUs of one kind differ in step time (assumed)."""
 
-CONFIDENCE = 1.645
-"""Standard errors that leave 5 % on one side of a normal distribution."""
+SURE = 1.645
+"""Standard errors that leave 5 % on one side of a normal distribution: a rejection undoes what the
+user asked for."""
+
+LIKELY = 1.0
+"""The same that leave 16 %: keeping up is what is expected, and tuning goes on to measure."""
 
 ABOVE_EDGES = 2 * EDGES[-1]
 """In place of an upper edge for the cell above the last one."""
@@ -37,11 +41,11 @@ ABOVE_EDGES = 2 * EDGES[-1]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The logarithm of the new revision's goodput over the running one's, with 95 % confidence.
+    """The logarithm of the new revision's goodput over the running one's.
 
     length    the new one's proposal length that `at_least` or `at_most` is of
-    at_least  -inf while that is not known of any length
-    at_most   inf while that is not known of each length
+    at_least  most likely; -inf while that is not known of any length
+    at_most   surely, with 95 % confidence; inf while that is not known of each length
     """
 
     length: int | None = None
@@ -111,7 +115,7 @@ def _doubt(row: Row, seconds: float) -> float:
 
 
 def _compared(new: Paces, running: Paces) -> tuple[float, float]:
-    """Bounds of the logarithm of the ratio: at least, and at most."""
+    """Bounds of the logarithm of the ratio: most likely at least, and surely at most."""
     low = _mean(
         (pace, running[min(larger)])
         for cell, pace in new.items()
@@ -123,8 +127,8 @@ def _compared(new: Paces, running: Paces) -> tuple[float, float]:
         if (smaller := [other for other in running if other <= cell])
     )
     return (
-        -math.inf if low is None else low.mean - CONFIDENCE * math.sqrt(low.variance),
-        math.inf if high is None else high.mean + CONFIDENCE * math.sqrt(high.variance),
+        -math.inf if low is None else low.mean - LIKELY * math.sqrt(low.variance),
+        math.inf if high is None else high.mean + SURE * math.sqrt(high.variance),
     )
 
 

@@ -20,7 +20,7 @@ from tests.unit.controller.test_status import condition, told
 from tests.unit.controller.world import SAID, World
 
 LONGER: dict[str, Any] = {"model": {"maxModelLen": 4096}}
-OTHER = tuple(Continuation(("x", "y"), (5.0, 5.0)) for _ in PROMPTS)
+OTHER = tuple(Continuation((3, 4), (5.0, 5.0)) for _ in PROMPTS)
 SLOW = Contest(3, -1.0, -0.5)
 
 

@@ -19,7 +19,7 @@ from speculative_operator.controller.trial_checks import (
 )
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.errors import EngineSilent
-from speculative_operator.plan.continuations import PROMPTS, Continuation
+from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.trial import NotCompared, Silent
 from speculative_operator.tuning.contest import Contest
 from speculative_operator.tuning.page import Page
@@ -28,8 +28,9 @@ from tests.support.windows import GOOD, Traffic, a_page
 MODEL = Reference("SpeculativeModel", "prod", "qwen")
 OLD, NEW = Replica("u1", "old-0", "10.0.0.1", True), Replica("u2", "new-0", "10.0.0.2", True)
 RUNNING, TRIED = Served((OLD,), "qwen"), Served((NEW,), "qwen")
-LOADING = Case("key", RUNNING, reference=True, new=Served((), "qwen"), incarnation=None, ask=False)
-UP = replace(LOADING, new=TRIED, incarnation="u2/0", ask=True)
+LOADING = Case("key", RUNNING, reference=True, new=Served((), "qwen"), incarnation=None, said=None)
+SAID = tuple((len(prompt), 7) for prompt in PROMPTS)
+UP = replace(LOADING, new=TRIED, incarnation="u2/0", said=ReferenceOutput(SAID, SAID))
 ON_SERVICE = replace(UP, arms=(0, 2, 4))
 
 
@@ -39,18 +40,25 @@ class Fakes:
 
     silent: set[str] = field(default_factory=set)
     locked: bool = False
+    last: int = 7
+    """The last token of the engine on trial."""
     pages: Callable[[Replica, float], Page | None] = lambda replica, now: None
     asked: list[str] = field(default_factory=list)
+    sure: list[str] = field(default_factory=list)
     time: float = 0.0
     told: int = 0
 
-    async def continuation(self, address: str, model: str, prompt: str) -> Continuation | None:
+    async def continuation(
+        self, address: str, model: str, prompt: str, *, gaps: bool
+    ) -> Continuation | None:
         assert model == "qwen"
-        self.asked.append(address)
+        (self.sure if gaps else self.asked).append(address)
         await asyncio.sleep(0)
         if address in self.silent:
             raise EngineSilent("/v1/completions answered 500")
-        return None if self.locked else Continuation((prompt,), (5.0,))
+        last = self.last if address == NEW.address else 7
+        said = Continuation((len(prompt), last), (5.0, 0.1) if gaps else ())
+        return None if self.locked else said
 
     async def read(self, replica: Replica) -> Page:
         page = self.pages(replica, self.time)
@@ -105,6 +113,21 @@ async def test_the_one_on_trial_is_asked_once_it_answers(checks: TrialChecks, fa
 
     assert fakes.asked[2 * len(PROMPTS) :] == [NEW.address] * len(PROMPTS)
     assert isinstance(findings.answers, tuple)
+
+
+async def test_only_the_engine_on_trial_is_asked_how_sure_it_was_and_only_where_it_differs(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """Log-probabilities make an engine compile, which one that serves must not."""
+    await found(checks, fakes, UP)
+    assert fakes.sure == []
+
+    fakes.last = 8
+    findings = await found(checks, fakes, replace(UP, incarnation="u2/1"))
+
+    assert fakes.sure == [NEW.address] * len(PROMPTS)
+    assert isinstance(findings.answers, tuple)
+    assert findings.answers[0].gaps == (5.0, 0.1)
 
 
 async def test_nothing_is_asked_again_without_need(checks: TrialChecks, fakes: Fakes) -> None:

