@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from speculative_operator.api.names import (
-    ANNOTATION_IN_PLACE,
-    ANNOTATION_VERDICT,
-    LABEL_REVISION,
-    LABEL_SERVING,
-)
+from speculative_operator.api.names import ANNOTATION_VERDICT, LABEL_REVISION, LABEL_SERVING
 from tests.support.api import Manifest, until
 from tests.support.nodeless import Engine, Place, engine, make_ready
 
@@ -75,27 +70,6 @@ def test_a_surge_starts_one_more_pod_first(qwen: Place, running: Engine) -> None
     qwen.pods(1, qwen.current())
 
     assert len(qwen.alive(old)) == 2
-
-
-def test_a_quota_that_refuses_one_pod_more_is_gone_round(qwen: Place, running: Engine) -> None:
-    """The reason is recorded first; then an old pod goes, and the quota has room for a new one."""
-    quota = {"hard": {"requests.amd.com/gpu": "2"}}
-    metadata = {"name": qwen.name}
-    qwen.api.create(
-        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": quota},
-        qwen.namespace,
-    )
-    old = start(qwen, running, 2, "Auto")
-    qwen.edit(rollout={"surgeTimeoutSeconds": 1}, **LONGER)
-    new = qwen.current()
-
-    qwen.pods(1, new)
-
-    assert len(qwen.alive(old)) == 1
-    record = qwen.api.get("ControllerRevision", qwen.namespace, f"{qwen.name}-{new}")
-    assert record is not None
-    assert "exceeded quota" in record["metadata"]["annotations"][ANNOTATION_IN_PLACE]
-    qwen.api.delete("ResourceQuota", qwen.namespace, qwen.name)
 
 
 def test_a_rollout_ends_with_the_new_revision_alone(qwen: Place, running: Engine) -> None:

@@ -56,6 +56,25 @@ def test_auto_without_a_spare_gpu_goes_in_place_and_loses_no_request(
     assert "RolloutInPlace" in scarce.events()
 
 
+def test_a_quota_that_refuses_one_pod_more_is_gone_round(
+    api: KubernetesApi, scarce: Served
+) -> None:
+    """GPUs are free, and the namespace may not have them."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus"},
+        "spec": {"hard": {"requests.amd.com/gpu": str(REPLICAS)}},
+    }
+    api.create(quota, scarce.namespace)
+
+    seen = roll(scarce, {"model": {"maxNumSeqs": 44}})
+
+    assert seen.most_pods <= REPLICAS
+    assert seen.least_ready >= REPLICAS - 1
+    api.delete("ResourceQuota", scarce.namespace, "gpus")
+
+
 def test_pods_that_wait_say_for_what_and_a_faulty_device_ends_no_engine(
     api: KubernetesApi, scarce: Served
 ) -> None:
