@@ -9,14 +9,13 @@ decisions  none that was not justified by what engines showed
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from local.audit import Request
 from speculative_operator.api.names import LABEL_REVISION, LABEL_SERVING
 from speculative_operator.tuning.memory import from_data
-from speculative_operator.tuning.schedule import schedule_hash
+from speculative_operator.tuning.schedule import ScheduleFile, schedule_hash
 from tests.chaos.clients import Asked
 from tests.chaos.picture import Picture
 from tests.support.api import Manifest, condition, is_true
@@ -28,6 +27,7 @@ OUR_RESOURCES = frozenset(
         "deployments",
         "events",
         "leases",
+        "poddisruptionbudgets",
         "pods",
         "serviceaccounts",
         "services",
@@ -105,13 +105,14 @@ def told(seen: Picture) -> Iterator[str]:
 def _schedule(seen: Picture) -> Iterator[str]:
     """The schedule that was written is the one that is told, and the one that is played."""
     text = schedule_of(seen)
-    if text is None:
-        yield "there is no schedule"
+    written = ScheduleFile.read(text) if text is not None else None
+    if text is None or written is None:
+        yield f"there is no schedule: {text}"
         return
-    table = [list(row) for row in json.loads(text)["table"]]
     rows = seen.status.get("schedule", ())
-    if [[row["minBatch"], row["maxBatch"], row["proposalLength"]] for row in rows] != table:
-        yield f"the status tells of another schedule than {table}"
+    shown = tuple((row["minBatch"], row["maxBatch"], row["proposalLength"]) for row in rows)
+    if shown != written.table:
+        yield f"the status tells of another schedule than {written.table}"
     for name, page in seen.pages.items():
         if page["hash_in_force"] != schedule_hash(text):
             yield f"{name} plays {page['hash_in_force']}, not {schedule_hash(text)}"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from tests.support.api import until
+
 CLIENTS = 4
 TOKENS = 96
 PATIENCE = 20.0
@@ -30,7 +32,7 @@ that is gone."""
 class Asked:
     """One request. `tries` counts how often it was sent, `lost` says why it got no answer."""
 
-    ended: float
+    began: float
     tries: int
     lost: str = ""
 
@@ -44,6 +46,7 @@ class Clients:
         """Why tries failed, in their order."""
         self._model = model
         self._address = address
+        self._under_way: dict[int, float] = {}
         self._stop = threading.Event()
         self._numbers = itertools.count(1)
 
@@ -58,6 +61,15 @@ class Clients:
             self._stop.set()
             thread.join()
 
+    def since(self, when: float) -> list[Asked]:
+        """The requests that began since `when`, once all that began by now have ended."""
+        now = time.monotonic()
+        until(
+            "the requests under way have ended",
+            lambda: all(began > now for began in list(self._under_way.values())),
+        )
+        return [each for each in list(self.asked) if when <= each.began <= now]
+
     async def _send_all(self) -> None:
         # A kept connection would stay with one pod, however many there are.
         connector = aiohttp.TCPConnector(force_close=True)
@@ -67,10 +79,13 @@ class Clients:
 
     async def _client(self, session: aiohttp.ClientSession) -> None:
         while not self._stop.is_set():
-            self.asked.append(await self._ask(session, next(self._numbers)))
+            number = next(self._numbers)
+            self._under_way[number] = time.monotonic()
+            self.asked.append(await self._ask(session, number))
+            del self._under_way[number]
 
     async def _ask(self, session: aiohttp.ClientSession, number: int) -> Asked:
-        began = time.monotonic()
+        began = self._under_way[number]
         body = {
             "model": self._model,
             "prompt": f"{number} is a number",
@@ -83,10 +98,10 @@ class Clients:
                 async with session.post(url, json=body) as answer:
                     answer.raise_for_status()
                     assert (await answer.json())["usage"]["completion_tokens"] == TOKENS
-                return Asked(time.monotonic(), tries)
+                return Asked(began, tries)
             except (aiohttp.ClientError, TimeoutError) as error:
                 self.complaints.append(f"{type(error).__name__}: {error}")
                 if time.monotonic() - began > PATIENCE:
-                    return Asked(time.monotonic(), tries, self.complaints[-1])
+                    return Asked(began, tries, self.complaints[-1])
             await asyncio.sleep(PAUSE)
         raise AssertionError("unreachable")

@@ -41,13 +41,17 @@ FAULTS = (
         "the operator is killed at each step of a trial that fails",
         harm.kill_at_each_step_of_a_trial,
     ),
-    Fault("the operator is cut off longer than its Lease lasts", harm.cut_the_operator_off),
+    Fault(
+        "the operator is cut off longer than its Lease lasts", harm.cut_the_operator_off, long=True
+    ),
     Fault(
         "the operator is cut off for a minute, during a rollout",
         harm.cut_the_operator_off_for_a_minute,
         long=True,
     ),
-    Fault("events come late and twice during a rollout", harm.deliver_events_late_and_twice),
+    Fault(
+        "events come late and twice during a rollout", harm.deliver_events_late_and_twice, long=True
+    ),
     Fault("watches get 410 after etcd was compacted", harm.let_watches_get_410),
     Fault("the API server starts again", harm.restart_the_api_server, long=True),
     Fault("the kubelet stands still and a pod is deleted", harm.stop_the_kubelet),
@@ -59,7 +63,7 @@ FAULTS = (
     Fault("devices fail and a pod is deleted", harm.let_devices_fail),
     Fault("an engine is killed", harm.kill_an_engine, cut=True),
     Fault("a pod is deleted", harm.delete_a_pod, long=True),
-    Fault("the pages are garbage", harm.fill_the_pages_with_garbage),
+    Fault("the pages are garbage", harm.fill_the_pages_with_garbage, long=True),
     Fault("the counters start at zero again", harm.reset_the_counters, long=True),
     Fault("children are deleted", harm.delete_children, cut=True),
     Fault("the memory is deleted unseen", harm.delete_the_memory_while_no_operator_runs),

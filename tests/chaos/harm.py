@@ -34,6 +34,7 @@ def kill_at_each_step_of_a_fallback(stage: Stage) -> int:
         stage.world(acceptance=0.02)
         stage.served.wait("it falls back", _mode("Fallback"), timeout=180)
         stage.world(acceptance=1.0)
+        stage.ask_for_a_look()
         stage.served.wait("it speculates again", _mode("Speculative"), timeout=180)
     return stage.operator.killed - before
 

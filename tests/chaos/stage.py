@@ -17,6 +17,7 @@ import urllib3
 
 from local.addresses import ETCD_URL
 from local.machine import Machine
+from speculative_operator.api.names import ANNOTATION_LOOK
 from tests.chaos import checker
 from tests.chaos.clients import Clients
 from tests.chaos.kept_operator import KeptOperator
@@ -39,7 +40,7 @@ class Stage:
     gate: Gate
     clients: Clients
     node: Machine
-    specs: int = field(default=0)
+    edits: int = field(default=0)
 
     # The cluster.
 
@@ -87,13 +88,19 @@ class Stage:
 
     def new_spec(self) -> None:
         """A change that needs new pods."""
-        self.specs += 1
-        self.served.change({"model": {"maxNumSeqs": 64 - self.specs % 32}})
+        self.edits += 1
+        self.served.change({"model": {"maxNumSeqs": 64 - self.edits % 32}})
 
     def small_edit(self) -> None:
         """A change that needs no new pods."""
-        self.specs += 1
-        self.served.change({"service": {"annotations": {"edited": str(self.specs)}}})
+        self.edits += 1
+        self.served.change({"service": {"annotations": {"edited": str(self.edits)}}})
+
+    def ask_for_a_look(self) -> None:
+        """As a user who has mended something and will not wait for the next look."""
+        self.edits += 1
+        asked = {"metadata": {"annotations": {ANNOTATION_LOOK: str(self.edits)}}}
+        self.api.merge("SpeculativeModel", self.served.namespace, self.served.name, asked)
 
     def until_settled(self) -> None:
         """The newest spec is what runs."""

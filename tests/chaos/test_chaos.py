@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 def test_what_a_fault_has_broken_heals_and_nothing_is_lost(stage: Stage, fault: Fault) -> None:
     """See `checker` for what must hold."""
     since, decided = datetime.now(UTC), stage.served.status().get("decisions", [])
-    first = len(stage.clients.asked)
 
     began = time.monotonic()
     times = fault.inject(stage)
@@ -34,7 +33,7 @@ def test_what_a_fault_has_broken_heals_and_nothing_is_lost(stage: Stage, fault: 
     seen = stage.healed()
     healed = time.monotonic()
 
-    asked = stage.clients.asked[first:]
+    asked = stage.clients.since(began)
     ROWS.append(
         Row(
             fault=fault.name,

@@ -145,7 +145,10 @@ BROKEN: dict[str, Callable[[Picture], Picture | None]] = {
     "nothing is remembered": objects(
         "ConfigMap", {**owned(f"m-{KEY}-schedule", "m"), "data": {"schedule.json": TEXT}}
     ),
-    "there is no schedule": objects("ConfigMap", owned("m-tuning", "m")),
+    "there is no schedule: None": objects("ConfigMap", owned("m-tuning", "m")),
+    "there is no schedule: broken": objects(
+        "ConfigMap", {**owned(f"m-{KEY}-schedule", "m"), "data": {"schedule.json": "broken"}}
+    ),
 }
 
 
