@@ -16,8 +16,9 @@ from tests.support.operator_process import OperatorProcess
 
 
 def test_a_model_becomes_its_children(qwen: Place) -> None:
-    """One of each, all owned by the model so that they go with it."""
-    uid = qwen.create()["metadata"]["uid"]
+    """One of each, all owned by the model so that they go with it. Only of two replicas may a drain
+    of nodes take no more than one."""
+    uid = qwen.create(replicas=2)["metadata"]["uid"]
     qwen.wait("Accepted", "True")
 
     children = qwen.children()
@@ -81,12 +82,12 @@ def test_ready_tells_why_an_engine_died(qwen: Place) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [*CHILDREN])
+@pytest.mark.parametrize("kind", CHILDREN)
 def test_a_deleted_child_comes_back_as_it_was(qwen: Place, kind: str) -> None:
     """By the event of its deletion; a record comes back word for word."""
-    qwen.create()
+    qwen.create(replicas=2)
     qwen.wait("Accepted", "True")
-    qwen.pods(1)
+    qwen.pods(2)
     before = qwen.children()
     name = max(name for of, name in before if of == kind)
     qwen.api.delete(kind, qwen.namespace, name)
