@@ -124,7 +124,8 @@ class FallbackSpec(ApiModel):
     allow_downtime: bool = Field(
         default=False,
         description="Whether such a restart may leave nothing serving, as it does with one replica "
-        "and rollout.strategy InPlace. Otherwise it is not done there.",
+        "where rollout.strategy is InPlace, or no GPU is free for one pod more. Otherwise it is "
+        "not done there.",
     )
     sensor: bool = Field(
         default=False,

@@ -44,7 +44,7 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
             wanted=tuning.fallback.level is FallbackLevel.RESTART,
             downtime=tuning.fallback.allow_downtime,
             sensor=tuning.fallback.sensor,
-            surge=spec.rollout.strategy is RolloutStrategy.SURGE,
+            surge=_starts_one_more(spec),
             replicas=spec.replicas,
         ),
         window=WindowLimits(
@@ -54,6 +54,14 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
         ),
         prior=prior_of(facts.method.value),
     )
+
+
+def _starts_one_more(spec: SpeculativeModelSpec) -> bool:
+    """Whether a restart starts one pod more first. Of several replicas Auto may replace one after
+    the other, which costs more; the last one that serves it does not take by itself."""
+    if spec.rollout.strategy is RolloutStrategy.AUTO:
+        return spec.replicas == 1
+    return spec.rollout.strategy is RolloutStrategy.SURGE
 
 
 def first_decision(policy: Policy) -> Decision:

@@ -35,8 +35,17 @@ def _sound(state: State, policy: Policy) -> Verdict:
         return Verdict(UNKNOWN, Reason.NO_TRAFFIC, "No window with enough drafts yet.")
     table = policy.fixed if policy.mode is TuningMode.OFF else state.table
     if not any(k for _, _, k in table):
-        return Verdict(TRUE, Reason.PAUSED, "K=0: drafts are only made in trials, soundly.")
+        return _paused(policy)
     return Verdict(TRUE, Reason.HEALTHY, "Drafts are accepted as a sound draft's are.")
+
+
+def _paused(policy: Policy) -> Verdict:
+    """At K=0 only trials show the draft, and there are none where K is fixed or they have no
+    share."""
+    tried = policy.mode is not TuningMode.OFF and policy.trial_share and len(policy.arms) > 1
+    if not tried:
+        return Verdict(UNKNOWN, Reason.PAUSED, "K=0: no drafts are made, not even in trials.")
+    return Verdict(TRUE, Reason.PAUSED, "K=0: drafts are only made in trials, soundly.")
 
 
 def _wrong(state: State) -> Verdict | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.balance import price_now
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.restart import LEAST_GAIN
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Variant
+
+NO_START = "no start-up was timed yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def outlook(state: State, policy: Policy) -> Outlook | None:
     restart = state.restart
     away = restart.variant is Variant.AUTOREGRESSIVE
     gain = None
-    if restart.difference is not None:
+    if restart.difference is not None and _forbidden(policy) is None:
         gain = math.expm1(-restart.difference if away else restart.difference)
     return Outlook(
         variant=Variant.SPECULATIVE if away else Variant.AUTOREGRESSIVE,
@@ -50,18 +53,33 @@ def outlook(state: State, policy: Policy) -> Outlook | None:
     )
 
 
+def _forbidden(policy: Policy) -> str | None:
+    """Why nothing is even added up: engines without speculation are against the spec."""
+    return None if 0 in policy.arms else "not allowed: tuning.bounds leave no K=0"
+
+
 def _why_not(state: State, policy: Policy, gain: float | None) -> str:
-    restart = state.restart
-    away = restart.variant is Variant.AUTOREGRESSIVE
-    least = policy.minimum_gain if away else LEAST_GAIN
+    if gain is None or not policy.restart.allowed or state.restart.looking:
+        return _hindrance(state, policy)
+    away = state.restart.variant is Variant.AUTOREGRESSIVE
+    if state.restart.startup is None:
+        return NO_START
+    if gain <= (policy.minimum_gain if away else LEAST_GAIN):
+        return "slower, or not faster by enough"
+    if policy.mode is TuningMode.RECOMMEND:
+        return "faster: tuning.mode is Recommend, which only says so"
+    return "faster: it has to make up for the price of a restart first"
+
+
+def _hindrance(state: State, policy: Policy) -> str:
+    """What keeps it from being weighed."""
+    forbidden = _forbidden(policy)
+    if forbidden is not None:
+        return forbidden
     if not policy.restart.allowed:
         return "not allowed: nothing would serve meanwhile, see fallback.allowDowntime"
-    if restart.startup is None:
-        return "no start-up was timed yet"
-    if restart.looking:
+    if state.restart.startup is None:
+        return NO_START
+    if state.restart.looking:
         return "a look at speculation is under way"
-    if gain is None:
-        return "not enough is known of it at this load"
-    if gain <= least:
-        return "slower, or not faster by enough"
-    return "faster: it has to make up for the price of a restart first"
+    return "not enough is known of it at this load"

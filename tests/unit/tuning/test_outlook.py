@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.outlook import outlook
-from speculative_operator.tuning.policy import RestartLimits
+from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Restart, Variant
 from tests.support.variants import ONE, PAIR
@@ -37,6 +38,24 @@ def test_it_says_what_stands_in_the_way(
 
     assert found is not None
     assert message in found.message
+
+
+@pytest.mark.parametrize(
+    ("policy", "gain", "message"),
+    [
+        (a_policy(restart=PAIR, mode=TuningMode.RECOMMEND), 0.127, "only says so"),
+        (a_policy(restart=PAIR, low=1), None, "bounds leave no K=0"),
+    ],
+)
+def test_it_promises_no_restart_that_the_spec_forbids(
+    policy: Policy, gain: float | None, message: str
+) -> None:
+    """Where nothing is added up, the last sum tells nothing either."""
+    found = outlook(State(restart=Restart(startup=90.0, difference=0.12)), policy)
+
+    assert found is not None
+    assert message in found.message
+    assert found.gain == (None if gain is None else pytest.approx(gain, abs=1e-3))
 
 
 def test_the_gain_is_of_the_other_variant() -> None:
