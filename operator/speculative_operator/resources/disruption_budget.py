@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from speculative_operator.api.exposure import RolloutSpec
 from speculative_operator.plan.names import Owner, model_names
-from speculative_operator.resources.metadata import Manifest, metadata, pods_of
+from speculative_operator.resources.metadata import Manifest, metadata, serving_pods_of
 
 
 def disruption_budget(owner: Owner, rollout: RolloutSpec, replicas: int) -> Manifest | None:
     """None where it is not wanted, and for one replica: it would keep its node from being drained
     for ever, or allow what is allowed anyway.
 
-    A pod that is not ready may always be taken: it serves nobody.
+    It counts the pods that the Service reaches: one on trial off it makes up for none of them. A
+    pod that is not ready may always be taken: it serves nobody.
     """
     if not rollout.disruption_budget or replicas <= 1:
         return None
@@ -22,6 +23,6 @@ def disruption_budget(owner: Owner, rollout: RolloutSpec, replicas: int) -> Mani
         "spec": {
             "maxUnavailable": min(rollout.max_unavailable, replicas - 1),
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": dict(pods_of(owner))},
+            "selector": {"matchLabels": dict(serving_pods_of(owner))},
         },
     }

@@ -354,6 +354,14 @@ def test_several_replicas_have_a_disruption_budget() -> None:
     assert budget not in world.seen().copies
 
 
+def test_a_disruption_budget_counts_the_pods_that_the_service_reaches() -> None:
+    """A ready pod on trial off the Service must not let a drain take the one that serves."""
+    kinds = {manifest["kind"]: manifest for manifest in World(replicas=2).desired().before_pods}
+
+    selector = kinds["Service"]["spec"]["selector"]
+    assert kinds["PodDisruptionBudget"]["spec"]["selector"] == {"matchLabels": selector}
+
+
 def test_a_disruption_budget_can_be_left_out_and_never_allows_all_pods() -> None:
     """Somebody may have one of their own; and a wide bound still leaves one that serves."""
     none = World(replicas=3, rollout={"disruptionBudget": False}).desired()
