@@ -65,6 +65,7 @@ class Desired:
     states       the revisions as the rollout counts them, the current one last
     way          how the rollout goes on
     in_place     what the current revision's record is to say of going in place; None to leave it
+    not_in_place other revisions, whose records are to say nothing of it any more
     counts       whether it matters how many GPUs are free
     """
 
@@ -87,6 +88,7 @@ class Desired:
     states: tuple[RevisionState, ...] = ()
     way: Way | None = None
     in_place: str | None = None
+    not_in_place: tuple[str, ...] = ()
     counts: bool = False
 
 
@@ -125,6 +127,7 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         states=aim.states,
         way=aim.way,
         in_place=aim.in_place(),
+        not_in_place=tuple(aim.in_place_once()),
         counts=worth_counting(model.spec.rollout, aim.rollout, seen),
     )
 

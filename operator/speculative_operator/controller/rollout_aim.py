@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.cluster.manifests import Reference
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.policy import (
     policy_of,
@@ -16,7 +17,7 @@ from speculative_operator.controller.surging import chance, told_in_place
 from speculative_operator.controller.told import Told
 from speculative_operator.controller.trial_marks import beside
 from speculative_operator.controller.variants import Current
-from speculative_operator.plan.names import Owner
+from speculative_operator.plan.names import Owner, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, next_scale, targets
 from speculative_operator.plan.surge import rolling, way
 from speculative_operator.resources.controller_revision import RecordedRevision
@@ -120,13 +121,24 @@ class RolloutAim:
         return spec.rollout.allow_downtime or (restarts and spec.tuning.fallback.allow_downtime)
 
     def in_place(self) -> str | None:
-        """Given up: why. Over: nothing. It is not news otherwise."""
+        """Given up: why. Over: nothing. It is not news otherwise. While one pod of several is on
+        trial no other moves, but the rollout is not over."""
         record = self.seen.revisions.get(self.rollout[-1].key)
         if record is None:
             return None
         if self.way.give_up and self.way.in_place is not None:
             return told_in_place(self.way.in_place, self.rollout, self.seen)
-        return "" if record.in_place is not None and not rolling(self.rollout) else None
+        over = self.probation is None and not rolling(self.rollout)
+        return "" if record.in_place is not None and over else None
+
+    def in_place_once(self) -> Iterator[str]:
+        """Other revisions whose records still say so, of a rollout that was cut short."""
+        for state in self.rollout[:-1]:
+            record = self.seen.revisions.get(state.key)
+            name = revision_names(self.owner, state.key).controller_revision
+            stands = Reference("ControllerRevision", self.owner.namespace, name) in self.seen.copies
+            if stands and record is not None and record.in_place is not None:
+                yield state.key
 
     def serving(self) -> RecordedRevision:
         """The newest of those that have most pods on the Service. One on trial only where no other

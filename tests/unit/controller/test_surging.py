@@ -99,6 +99,41 @@ def test_after_the_record_the_surge_pod_goes_and_then_an_old_one() -> None:
     assert all(seen.in_place is None for seen in world.seen().revisions.values())
 
 
+def test_the_record_stays_while_one_pod_of_several_is_on_trial() -> None:
+    """Nothing moves then, but the others are still to follow: they must not surge once more."""
+    world = World(replicas=3, rollout={})
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    world.edit(replicas=3, rollout={}, **LONGER)
+    world.act()
+    world.annotate_in_place(WORDS)
+    world.speed = None
+    answering: set[str] = set()
+    for _ in range(8):
+        world.act(answering)
+        world.make_ready()
+        answering = {pod.incarnation for pod in world.seen().pods}
+    on_trial = world.desired(answering)
+
+    assert on_trial.probation is not None
+    assert list(world.replicas().values()) == [2, 1]
+    assert on_trial.in_place is None
+    assert on_trial.way is not None
+    assert on_trial.way.limits.surge == 0
+
+
+def test_a_record_of_a_rollout_that_was_cut_short_is_taken_away() -> None:
+    """Going back to that revision later is another rollout, which may find its GPUs."""
+    world = start()
+    world.annotate_in_place(WORDS)
+    cut_short = world.desired().current
+    assert cut_short is not None
+    world.edit(replicas=2, rollout=UNTRIED, model={"maxModelLen": 8192})
+    world.act()
+    assert world.seen().revisions[cut_short.key].in_place is None
+    assert world.desired().not_in_place == ()
+
+
 def test_a_count_that_finds_no_room_saves_the_attempt() -> None:
     """The pod that could not fit is never made."""
     world = start()

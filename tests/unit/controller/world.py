@@ -106,6 +106,8 @@ class World:
             self.judge(key, verdict)
         if desired.in_place is not None and desired.current is not None:
             self.annotate(desired.current.key, {ANNOTATION_IN_PLACE: desired.in_place})
+        for key in desired.not_in_place:
+            self.annotate(key, {ANNOTATION_IN_PLACE: None})
         self._grow_pods()
         return desired
 
