@@ -4,6 +4,9 @@ vLLM takes a share of each GPU's memory (`--gpu-memory-utilization`). Weights ar
 tensor and pipeline parallel GPUs, a draft's over the tensor parallel ones or on one. What is left
 is for activations, graphs and the KV cache, and vLLM refuses to start unless one request of the
 longest length fits in.
+
+There is no plan where weights lie elsewhere: with expert and data parallelism the experts are split
+over the GPUs of all engines, and --cpu-offload-gb keeps some in main memory.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ PARTS = {"spx": 1, "dpx": 2, "qpx": 4, "cpx": 8}
 """Devices that a GPU is split into, by the compute partition in a resource's name."""
 
 UTILIZATION = "--gpu-memory-utilization"
+CPU_OFFLOAD = "--cpu-offload-gb"
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,13 @@ def tightness(spec: SpeculativeModelSpec) -> str | None:
 
 
 def memory_plan(spec: SpeculativeModelSpec) -> MemoryPlan | None:
-    """On the product with least memory, as any may be chosen; None without the weights' size."""
+    """On the product with least memory, as any may be chosen; None without the weights' size, or
+    where they do not lie in each engine's own GPUs alone."""
     target = _bytes(spec.model.weights_size)
-    if target is None:
-        return None
     parallel = spec.parallelism
+    elsewhere = (parallel.expert and parallel.data > 1) or bool(_given(spec, CPU_OFFLOAD))
+    if target is None or elsewhere:
+        return None
     engines = parallel.pipeline * parallel.data
     tensor = parallel.tensor or max(1, spec.accelerator.count // engines)
     draft = _bytes(spec.speculation.draft.weights_size) if spec.speculation.draft else None
@@ -124,10 +130,15 @@ def _refuse_shared_memory(spec: SpeculativeModelSpec) -> None:
 
 
 def _share(spec: SpeculativeModelSpec) -> Fraction:
-    words = [word for argument in spec.runtime.args for word in argument.split("=", 1)]
-    given = [value for flag, value in pairwise(words) if flag.replace("_", "-") == UTILIZATION]
+    given = _given(spec, UTILIZATION)
     found = amount(given[-1]) if given else None
     return found or DEFAULT_SHARE
+
+
+def _given(spec: SpeculativeModelSpec, flag: str) -> list[str]:
+    """The values of an argument; vLLM takes the last one."""
+    words = [word for argument in spec.runtime.args for word in argument.split("=", 1)]
+    return [value for word, value in pairwise(words) if word.replace("_", "-") == flag]
 
 
 def _parts(resource: str) -> int:

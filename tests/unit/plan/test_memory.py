@@ -37,6 +37,9 @@ def spec(
         spec("178Gi", runtime={"args": ["--gpu-memory-utilization=0.95"]}),
         spec("140Gi", model={"kvCachePerToken": "160Ki", "maxModelLen": 131_072}),
         spec("300Gi", 2, parallelism={"pipeline": 2}),
+        spec("700Gi", 8, parallelism={"data": 8, "expert": True}),
+        spec("300Gi", runtime={"args": ["--cpu-offload-gb=160"]}),
+        spec("300Gi", runtime={"args": ["--cpu_offload_gb", "160"]}),
         spec("20Gi", accelerator={"products": ["MI300X"], "resourceName": "amd.com/cpx_nps1"}),
     ],
 )
