@@ -90,21 +90,24 @@ def hindrance(seen: Observed, desired: Desired, look: Look) -> Trouble | None:
 
 
 def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> Verdict:
-    """Whether pods are being started, replaced or removed."""
+    """Whether pods are being started, replaced or removed. A parked model has no rollout: nothing
+    is on trial, and nothing follows."""
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     *older, current = desired.states
-    probation = desired.probation
+    wanted = sum(state.wanted for state in desired.states)
+    probation = desired.probation if wanted else None
     if probation is not None and probation.spec.mode is TrialMode.AUTO:
         message = f"Revision {current.key} is on trial. {probation.ruling.message}"
         return Verdict(ConditionStatus.TRUE, Reason.ON_TRIAL, message)
-    if probation is not None or any(state.holding > state.wanted for state in older):
+    replaces = wanted > 0 and any(state.holding > state.wanted for state in older)
+    if probation is not None or replaces:
         return Verdict(
             ConditionStatus.TRUE,
             Reason.ROLLING_OUT,
             f"Pods of other revisions are being replaced by revision {current.key}.",
         )
-    alive, wanted = sum(pod.alive for pod in seen.pods), sum(s.wanted for s in desired.states)
+    alive = sum(pod.alive for pod in seen.pods)
     as_wanted = all(s.wanted == s.replicas and not s.terminating for s in desired.states)
     if alive == len(serving) == wanted and as_wanted:
         settled = Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")

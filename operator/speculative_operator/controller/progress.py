@@ -94,7 +94,9 @@ def last_move(seen: Observed, key: str | None = None) -> float | None:
 
 def _overdue(spec: RolloutSpec, seen: Observed, desired: Desired, moment: Moment) -> bool:
     """Counted from the last progress; what is once overdue is so until something moves again. A
-    trial under traffic has a limit of its own."""
+    trial under traffic has a limit of its own, and a parked model waits for no pod."""
+    if not any(state.wanted for state in desired.states):
+        return False
     if desired.probation is not None and desired.probation.serves:
         return False
     before = moment.before

@@ -13,6 +13,7 @@ from speculative_operator.plan.surge import Chance, Counted, Wait, leaves_one, r
 from speculative_operator.resources.controller_revision import RecordedRevision
 
 NO_NODE_YET = "the scheduler has not found a node yet"
+DEFAULT_PREEMPTS = "a pod of the cluster's default priority class may evict other pods"
 
 
 def chance(
@@ -77,11 +78,12 @@ def _waits(key: str, seen: Observed, now: float) -> Iterator[Wait]:
 
 
 def _preempts(revision: RecordedRevision, seen: Observed) -> str | None:
-    """A pod's priority is known once a pod of its class stands."""
+    """A pod's priority is known once a pod of its class stands. Without a class it has that of the
+    cluster's default class, mostly none: until a pod shows another, it evicts nobody."""
     name = revision.template["spec"].get("priorityClassName")
-    if name is None:
-        return None
     alike = [pod for pod in seen.pods if _class_of(pod, seen) == name]
+    if name is None:
+        return DEFAULT_PREEMPTS if any(pod.preempts for pod in alike) else None
     if alike and not any(pod.preempts for pod in alike):
         return None
     return f"a pod of priority class {name} may evict other pods"

@@ -116,10 +116,8 @@ def test_the_record_stays_while_one_pod_of_several_is_on_trial() -> None:
     on_trial = world.desired(answering)
 
     assert on_trial.probation is not None
-    assert list(world.replicas().values()) == [2, 1]
-    assert on_trial.in_place is None
-    assert on_trial.way is not None
-    assert on_trial.way.limits.surge == 0
+    assert world.replicas() == {world.last_good: 2, on_trial.probation.key: 1}
+    assert world.seen().revisions[on_trial.probation.key].in_place == WORDS
 
 
 def test_a_record_of_a_rollout_that_was_cut_short_is_taken_away() -> None:
@@ -256,6 +254,55 @@ def test_a_surge_pod_must_not_evict_anybody(policy: str, gives_up: bool) -> None
 
     assert (aim(world, 0).in_place is not None) is gives_up
     assert aim(world, 0, Counted(None)).in_place is None
+
+
+@pytest.mark.parametrize(("priority", "gives_up"), [(1000, True), (0, False)])
+def test_a_default_priority_class_counts_too(priority: int, gives_up: bool) -> None:
+    """Pods without a class get the cluster's default one, where it has one."""
+    world = World(replicas=2)
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    for pod in world.seen().pods:
+        world.set_pod(pod.name, spec={"priority": priority})
+    world.edit(replicas=2, rollout=UNTRIED, **LONGER)
+    world.act()
+
+    assert (aim(world, 0).in_place is not None) is gives_up
+
+
+@pytest.mark.parametrize("mode", ["Auto", "Off"])
+def test_a_parked_model_has_nothing_on_trial_and_no_deadline(mode: str) -> None:
+    """A change of the spec meanwhile wants no pod, so nothing of it can be late."""
+    rollout = {"trial": {"mode": mode}, "progressDeadlineSeconds": 600}
+    world = World(replicas=0, rollout=rollout)
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    world.edit(replicas=0, rollout=rollout, **LONGER)
+    world.settle()
+    first = told(world, 0)
+    late = told(world, 10_000, before=first)
+
+    assert world.desired().probation is not None
+    assert progressing(first).reason == Reason.SETTLED
+    assert progressing(late).reason == Reason.SETTLED
+    assert condition(late, ConditionType.STALLED) is None
+
+
+def test_a_parked_models_pod_that_hangs_is_named_and_is_no_missed_deadline() -> None:
+    """Somebody has to look at its node, but no pod is waited for."""
+    rollout = {"progressDeadlineSeconds": 600}
+    world = World(replicas=1, rollout=rollout)
+    world.settle()
+    pod = world.seen().pods[0]
+    world.edit(replicas=0, rollout=rollout)
+    ending = {"metadata": {"deletionTimestamp": rfc3339(MADE)}, "spec": {"nodeName": "node-7"}}
+    world.set_pod(pod.name, **ending)
+    first = told(world, 0)
+    late = told(world, 10_000, before=first)
+
+    assert progressing(first).reason == Reason.SCALING
+    assert progressing(late).reason == Reason.POD_NOT_ENDING
+    assert condition(late, ConditionType.STALLED) is None
 
 
 def test_a_quota_that_refuses_the_surge_pod_counts_as_waiting() -> None:
