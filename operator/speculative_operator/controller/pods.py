@@ -66,6 +66,8 @@ class Pod:
     """Unix time."""
     scheduled: float | None = None
     """Unix time at which it got its node; None while it has none."""
+    started: float | None = None
+    """Unix time at which its engine was started the last time; None while it does not run."""
     ready_since: float | None = None
     """Unix time at which it became ready; None while it is not."""
     to_end: float | None = None
@@ -121,6 +123,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         node=spec.get("nodeName"),
         made=_time(metadata, "creationTimestamp"),
         scheduled=_since(status, "PodScheduled"),
+        started=_engine_started(status),
         ready_since=_since(status, "Ready"),
         ending=ending,
         starts=starts,
@@ -140,6 +143,14 @@ def _since(status: Mapping[str, Any], kind: str) -> float | None:
     if condition.get("status") != "True" or time is None:
         return None
     return unix(str(time))
+
+
+def _engine_started(status: Mapping[str, Any]) -> float | None:
+    for container in status["containerStatuses"]:
+        running = (container.get("state") or {}).get("running") or {}
+        if container["name"] == ENGINE and running.get("startedAt"):
+            return unix(str(running["startedAt"]))
+    return None
 
 
 def _startup(status: Mapping[str, Any]) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from speculative_operator.api.conditions import Reason
 from speculative_operator.api.trial import TrialMode, TrialSpec
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
@@ -137,15 +138,15 @@ class Probation:
         if pod is None:
             return None
         since = pod.ready_since if pod.routed else None
-        failure = failure_of(pod, self.seen)
-        passes = failure is not None and failure.cause.passes
+        began = pod.started or pod.scheduled
         return TrialPod(
-            restarts=0 if passes else pod.restarts,
-            starting=None if pod.scheduled is None else self.known.now - pod.scheduled,
+            restarts=pod.restarts,
+            starting=None if began is None else self.known.now - began,
             cause=_cause(pod, self.seen),
             answers=pod.incarnation in self.known.answering,
             serving=None if since is None else self.known.now - since,
             admitted=pod.serving_label == "true",
+            passes=_passes(pod, self.seen),
         )
 
     def _facts(self, key: str) -> RevisionFacts:
@@ -198,6 +199,15 @@ class Probation:
             return NotCompared(self._speed_incomparable)
         same = self._findings.incarnation == self.case.incarnation
         return self._findings.speed if same else None
+
+
+def _passes(pod: Pod, seen: Observed) -> bool:
+    """Whether network, node, device or registry keep it from starting: they may come back after
+    any time, and a bad revision is never tried again."""
+    failure = failure_of(pod, seen)
+    if failure is not None and failure.cause.passes:
+        return True
+    return pod.trouble is not None and pod.trouble.reason is Reason.IMAGE_UNAVAILABLE
 
 
 def _cause(pod: Pod, seen: Observed) -> NotReady | None:

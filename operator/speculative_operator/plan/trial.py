@@ -45,11 +45,13 @@ class TrialPod:
     """The first pod of the revision on trial.
 
     restarts   of its engine
-    starting   seconds since it got its node, None while it waits for one
+    starting   seconds since its engine was started the last time, or before that since it got its
+               node; None while it waits for one
     cause      why it is not ready, where anything tells
     answers    whether its engine lists the served names
     serving    seconds on the Service, None while requests do not reach it
     admitted   it has passed so far that requests may reach it: it has started
+    passes     what keeps it from starting may pass by itself, and is no matter of the revision
     """
 
     restarts: int = 0
@@ -58,6 +60,7 @@ class TrialPod:
     answers: bool = False
     serving: float | None = None
     admitted: bool = False
+    passes: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def rule(
     output: Output | None,
     speed: Speed | None,
 ) -> Ruling:
-    """What follows. `patience` is how many seconds a pod may take from its node to an answer;
+    """What follows. `patience` is how many seconds a pod may take from its start to an answer;
     `output` and `speed` are None while they are not known yet."""
     if pod is None or not pod.answers:
         return _starting(pod, spec, patience)
@@ -115,7 +118,7 @@ def rule(
 
 def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
     waits = Wait("Its first pod is being started.")
-    if pod is None or spec.mode is TrialMode.OFF:
+    if pod is None or pod.passes or spec.mode is TrialMode.OFF:
         return waits
     cause = pod.cause or NotReady(Reason.NEVER_READY, "Its engine does not get ready.")
     if pod.restarts >= MOST_RESTARTS:
@@ -128,7 +131,7 @@ def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
     if left <= 0:
         return Reject(
             cause.reason,
-            f"It did not answer within {patience:.0f} s of having a node. {cause.message}",
+            f"It did not answer within {patience:.0f} s of its start. {cause.message}",
         )
     return Wait(waits.message, again_in=left)
 

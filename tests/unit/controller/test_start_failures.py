@@ -214,16 +214,22 @@ def test_an_older_revision_that_is_good_goes_before_a_stand_in() -> None:
     assert world.replicas() == {old: 1}
 
 
-@pytest.mark.parametrize(("name", "rejected"), [("no-gpu", False), ("unknown", True)])
-def test_a_trial_is_not_rejected_for_what_passes_by_itself(name: str, *, rejected: bool) -> None:
-    """A bad revision is never tried again, so the network must not make one; a crash loop that
-    nobody understands must not go on for hours beside one that serves."""
+def changed() -> World:
+    """A model with two replicas and a pod on trial that was just made."""
     world = World(replicas=2)
     world.settle()
     world.last_good = asked(world)
     world.edit(replicas=2, **LONGER)
     for _ in range(4):
         world.act()
+    return world
+
+
+@pytest.mark.parametrize(("name", "rejected"), [("no-gpu", False), ("unknown", True)])
+def test_a_trial_is_not_rejected_for_what_passes_by_itself(name: str, *, rejected: bool) -> None:
+    """A bad revision is never tried again, so the network must not make one; a crash loop that
+    nobody understands must not go on for hours beside one that serves."""
+    world = changed()
     ended(world, name, starts=4)
 
     assert (world.seen().standing(asked(world)) is Standing.BAD) == rejected

@@ -49,11 +49,13 @@ def ruled(
         TrialPod(starting=99.0),
         TrialPod(restarts=1, starting=10.0),
         TrialPod(starting=999.0, admitted=True),
+        TrialPod(4, 9999.0, NotReady(Reason.MODEL_UNAVAILABLE, "no hub"), passes=True),
     ],
-    ids=["no pod", "no node", "loading", "ended once", "not ready for a moment"],
+    ids=["no pod", "no node", "loading", "ended once", "not ready for a moment", "no hub"],
 )
 def test_a_pod_that_starts_is_waited_for(pod: TrialPod | None) -> None:
-    """Waiting for a GPU is no fault of the revision, and one end may be chance."""
+    """Waiting for a GPU is no fault of the revision, nor what may pass by itself, and one end may
+    be chance."""
     ruling = ruled(pod)
 
     assert isinstance(ruling, Wait)
@@ -78,8 +80,8 @@ def test_time_alone_ends_a_start() -> None:
             Reason.CONTAINER_FAILED,
         ),
         (
-            TrialPod(0, 100.0, NotReady(Reason.IMAGE_UNAVAILABLE, "not found")),
-            Reason.IMAGE_UNAVAILABLE,
+            TrialPod(0, 100.0, NotReady(Reason.NAME_NOT_SERVED, "another name")),
+            Reason.NAME_NOT_SERVED,
         ),
     ],
 )
