@@ -22,8 +22,9 @@ class Cause:
     """A class of endings.
 
     advice  what to change, by the field's name
-    starts  after so many starts that ended so in a row it is not tried again until the spec
-            changes; None: it may pass, so the kubelet goes on trying, with its back-off
+    starts  once so many starts of a pod have ended, the last one so, it is not tried again until
+            the spec changes; None: it may pass, so the kubelet goes on trying, with its back-off.
+            How earlier starts ended is not known: a pod's status keeps the last end alone
     option  the option of `spec.speculation.options`, by vLLM's name, without which it may start
     """
 

@@ -1,8 +1,9 @@
 """Engines that end before they serve: what is told of it, and whether they are started again. Pure.
 
 The kubelet starts an ended engine again, with a back-off, and its pod holds the GPUs meanwhile.
-Where every start ends the same that is a waste: after as many starts as its cause allows, a
-revision that has never served is found bad, its pods go, and it waits for another spec.
+Where every start ends the same that is a waste: after as many starts as the cause of the last end
+allows, a revision that has never served is found bad, its pods go, and it waits for another spec.
+A pod's status counts its starts and tells the last end alone, so others may have ended otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from speculative_operator.resources.rebuilt_revision import speculative_config
 
 @dataclass(frozen=True)
 class StartFailure:
-    """How the last start of a pod's engine ended, and how many starts have."""
+    """How the last start of a pod's engine ended, and how many starts have ended in all."""
 
     pod: str
     cause: Cause
