@@ -145,7 +145,7 @@ class Reason(Explained):
     SCALING = "Scaling", "The number of replicas is being changed."
     DOWNTIME_NOT_ALLOWED = (
         "DowntimeNotAllowed",
-        "No GPU is free for one more pod, and the last one that serves is not to be replaced.",
+        "No pod more can serve meanwhile, and the last one that serves is not to be replaced.",
     )
     PROGRESS_DEADLINE_EXCEEDED = (
         "ProgressDeadlineExceeded",
@@ -255,6 +255,9 @@ START_FAILURES = (
 STANDS_IN = (Reason.REDUCED, Reason.SPECULATION_FAILS)
 """What serves is not all that the spec asks for, since that does not start."""
 
+STALLED_FOR_NOW = (Reason.DOWNTIME_NOT_ALLOWED, Reason.PROGRESS_DEADLINE_EXCEEDED)
+"""Why a rollout is stalled that may still go on by itself."""
+
 REASONS: dict[ConditionType, tuple[Reason, ...]] = {
     ConditionType.ACCEPTED: (
         Reason.VALID,
@@ -359,11 +362,11 @@ class EventReason(Explained):
     ROLLED_BACK = "RolledBack", "A revision was rejected; the last good one runs."
     ROLLOUT_IN_PLACE = (
         "RolloutInPlace",
-        "No GPU is free for one more pod, so pods are replaced where they are; told before.",
+        "Pods are replaced where they are; told before, with why no pod more comes first.",
     )
     DOWNTIME_NOT_ALLOWED = (
         "DowntimeNotAllowed",
-        "The last pod that serves is not replaced in place: no GPU is free for one more.",
+        "The last pod that serves is not replaced in place: nothing would serve meanwhile.",
     )
     PROGRESS_DEADLINE_EXCEEDED = (
         "ProgressDeadlineExceeded",

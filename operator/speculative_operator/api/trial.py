@@ -25,7 +25,7 @@ class TrialSpec(ApiModel):
         default=TrialMode.AUTO,
         description="Auto tries a new revision on one pod: it must start, answer, give the same "
         "output and not be slower, or the last good revision comes back. Off only waits until its "
-        "first pod answers, compares nothing and never goes back.",
+        "first pod answers, compares nothing, and goes back only where no start can succeed.",
     )
     tolerance: Annotated[float, Field(ge=0, le=20)] = Field(
         default=0.5,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pydantic.alias_generators import to_camel
 
 from speculative_operator.api.conditions import (
+    STALLED_FOR_NOW,
     START_FAILURES,
     ConditionStatus,
     ConditionType,
@@ -42,9 +43,6 @@ EARLIEST_FIRST = (
     Reason.ENGINE_HANGS,
     Reason.NAME_NOT_SERVED,
 )
-
-STALLING = frozenset({Reason.DOWNTIME_NOT_ALLOWED, Reason.PROGRESS_DEADLINE_EXCEEDED})
-"""Reasons of Progressing=False that are no rest."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionTyp
     moving = verdicts[ConditionType.PROGRESSING]
     if accepted.status is ConditionStatus.FALSE:
         return {ConditionType.STALLED: _as_true(accepted)}
-    if moving.reason in STALLING:
+    if moving.reason in STALLED_FOR_NOW:
         return {ConditionType.STALLED: _as_true(moving)}
     if moving.status is ConditionStatus.TRUE:
         return {ConditionType.RECONCILING: moving}

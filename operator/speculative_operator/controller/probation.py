@@ -18,7 +18,7 @@ from speculative_operator.controller.start_failures import failure_of, trouble_o
 from speculative_operator.controller.trial_checks import Case, Findings, Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.plan.continuations import ReferenceOutput, agreement
-from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS, RevisionFacts
 from speculative_operator.plan.sameness import output_incomparable, speed_incomparable
 from speculative_operator.plan.trial import (
     NotCompared,
@@ -33,7 +33,6 @@ from speculative_operator.plan.trial import (
     Wait,
     rule,
 )
-from speculative_operator.resources.deployment import DEADLINE_SPARE_SECONDS
 
 NOTHING_TO_COMPARE = "No other revision runs, so there is nothing to compare it with."
 
@@ -63,7 +62,7 @@ class Probation:
     def ruling(self) -> Ruling:
         """What follows now."""
         facts = self._facts(self.key)
-        patience = facts.startup_seconds + DEADLINE_SPARE_SECONDS
+        patience = facts.startup_seconds + STARTUP_SPARE_SECONDS
         return rule(self._trial_pod(), self.spec, patience, self._output(), self._speed())
 
     def verdict(self, at: str) -> RevisionVerdict | None:

@@ -9,20 +9,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
-from speculative_operator.api.exposure import RolloutSpec
+from speculative_operator.api.exposure import RolloutSpec, RolloutStrategy
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.times import rfc3339, unix
+from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS
 from speculative_operator.plan.surge import Way
 from speculative_operator.tuning.verdict import Verdict
 
 ENDING_SPARE_SECONDS = 30.0
 """After a Terminating pod's grace, before it is said to hang: the kubelet needs some itself."""
-
-STARTUP_SPARE_SECONDS = 600
-"""On top of an engine's start, where no progress deadline is set: for image and scheduler."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,8 @@ def look_closer(
     if moving.status is not ConditionStatus.TRUE or desired.way is None:
         return moving
     if desired.way.blocked:
-        return Verdict(ConditionStatus.FALSE, Reason.DOWNTIME_NOT_ALLOWED, _blocked(hindrance))
+        text = _blocked(spec, desired.way, hindrance)
+        return Verdict(ConditionStatus.FALSE, Reason.DOWNTIME_NOT_ALLOWED, text)
     hanging = next(hangs(seen.pods, moment.now), None)
     if _overdue(spec, seen, desired, moment):
         why = hanging or hindrance or "an engine that loads, see its log"
@@ -118,17 +117,30 @@ def _deadline(spec: RolloutSpec, desired: Desired) -> int:
     return desired.current.facts.startup_seconds + STARTUP_SPARE_SECONDS
 
 
-def _blocked(hindrance: str | None) -> str:
+def _blocked(spec: RolloutSpec, way: Way, hindrance: str | None) -> str:
+    why, change = _only_in_place(spec, way)
     text = (
-        "Only one pod serves, and no GPU is free for one more: it is not replaced, since nothing "
-        "would serve meanwhile. Free GPUs, or write rollout.allowDowntime: true."
+        f"Only one pod serves, and {why}: it is not replaced, since nothing would serve meanwhile. "
+        f"{change}, or write rollout.allowDowntime: true."
     )
     return f"{text} {hindrance}" if hindrance else text
 
 
+def _only_in_place(spec: RolloutSpec, way: Way) -> tuple[str, str]:
+    """Why there is no pod more that serves meanwhile, and what would change that."""
+    if way.limits.surge > 0:
+        return "one pod more has found no GPUs", "Free GPUs"
+    if spec.strategy is RolloutStrategy.IN_PLACE:
+        return "rollout.strategy is InPlace", "Write rollout.strategy: Auto"
+    return (
+        "one pod more may evict other pods",
+        "Set runtime.priorityClassName to a class with preemptionPolicy: Never",
+    )
+
+
 def _way_told(way: Way, hindrance: str | None, now: float) -> str | None:
     if way.in_place is not None:
-        return f"In place, since one pod more found no GPUs: {way.in_place}"
+        return f"In place: {way.in_place}"
     if way.look_in is not None:
         until = rfc3339(now + way.look_in)
         return f"One pod more waits for GPUs; without any it goes in place at {until}. {hindrance}"

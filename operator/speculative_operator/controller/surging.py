@@ -12,8 +12,8 @@ from speculative_operator.plan.rollout import RevisionState
 from speculative_operator.plan.surge import Chance, Counted, Wait, leaves_one, rolling, surges_next
 from speculative_operator.resources.controller_revision import RecordedRevision
 
-NO_NODE_YET = "the scheduler has not found a node yet"
-DEFAULT_PREEMPTS = "a pod of the cluster's default priority class may evict other pods"
+NO_NODE_YET = "The scheduler has not found a node yet."
+DEFAULT_PREEMPTS = "A pod of the cluster's default priority class may evict other pods."
 
 
 def chance(
@@ -86,7 +86,7 @@ def _preempts(revision: RecordedRevision, seen: Observed) -> str | None:
         return DEFAULT_PREEMPTS if any(pod.preempts for pod in alike) else None
     if alike and not any(pod.preempts for pod in alike):
         return None
-    return f"a pod of priority class {name} may evict other pods"
+    return f"A pod of priority class {name} may evict other pods."
 
 
 def _class_of(pod: Pod, seen: Observed) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from speculative_operator.api.conditions import (
+    STALLED_FOR_NOW,
     STANDS_IN,
     START_FAILURES,
     ConditionStatus,
@@ -25,8 +26,6 @@ WARNINGS = (
         EventReason.PROGRESS_DEADLINE_EXCEEDED,
     ),
 )
-WAITS = frozenset({Reason.DOWNTIME_NOT_ALLOWED, Reason.PROGRESS_DEADLINE_EXCEEDED})
-"""Reasons to be stalled of a rollout that may still go on."""
 
 
 def refuses(before: ModelStatus | None, after: ModelStatus) -> bool:
@@ -57,7 +56,7 @@ def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
     current = after.revisions.current
     yield from _warnings(before, after)
     stalled = _condition(after, ConditionType.STALLED)
-    if stalled is not None and stalled.reason not in WAITS:
+    if stalled is not None and stalled.reason not in STALLED_FOR_NOW:
         if before is None or _message(before, ConditionType.STALLED) != stalled.message:
             yield Notice(_stalled_by(after), stalled.message, warning=True)
         return

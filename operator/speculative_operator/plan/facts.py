@@ -10,6 +10,9 @@ from pydantic import Field
 from speculative_operator.api.base import ApiModel
 from speculative_operator.api.speculation import Method
 
+STARTUP_SPARE_SECONDS = 600
+"""On top of an engine's start, before it counts as late: for the image and the scheduler."""
+
 
 class RevisionFacts(ApiModel):
     """Recorded beside the pod template, once, when the revision is made. Read-only ever after."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS
 from speculative_operator.plan.names import Owner, revision_names
 from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.resources.metadata import Manifest, metadata, pods_of_revision
-
-DEADLINE_SPARE_SECONDS = 600
-"""On top of an engine's start: for the image and the scheduler."""
 
 
 def deployment(owner: Owner, revision: RecordedRevision, replicas: int) -> Manifest:
@@ -24,7 +22,7 @@ def deployment(owner: Owner, revision: RecordedRevision, replicas: int) -> Manif
         "spec": {
             "replicas": replicas,
             "revisionHistoryLimit": 0,
-            "progressDeadlineSeconds": revision.facts.startup_seconds + DEADLINE_SPARE_SECONDS,
+            "progressDeadlineSeconds": revision.facts.startup_seconds + STARTUP_SPARE_SECONDS,
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},

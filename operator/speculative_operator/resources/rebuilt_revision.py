@@ -13,9 +13,8 @@ from typing import Any
 
 from speculative_operator.api.names import LABEL_APP_COMPONENT
 from speculative_operator.api.speculation import Method
-from speculative_operator.plan.facts import RevisionFacts
+from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS, RevisionFacts
 from speculative_operator.plan.overlay import ENGINE
-from speculative_operator.resources.deployment import DEADLINE_SPARE_SECONDS
 from speculative_operator.resources.metadata import Manifest
 
 OLDEST = 0
@@ -25,10 +24,10 @@ OLDEST = 0
 def rebuilt_revision(deployment: Manifest) -> Manifest | None:
     """The ControllerRevision of a Deployment; None where the engine's arguments are not ours."""
     metadata, template = deployment["metadata"], deployment["spec"]["template"]
-    deadline = deployment["spec"].get("progressDeadlineSeconds", DEADLINE_SPARE_SECONDS)
+    deadline = deployment["spec"].get("progressDeadlineSeconds", STARTUP_SPARE_SECONDS)
     try:
         (engine,) = (c for c in template["spec"]["containers"] if c["name"] == ENGINE)
-        facts = _facts(engine["args"], deadline - DEADLINE_SPARE_SECONDS)
+        facts = _facts(engine["args"], deadline - STARTUP_SPARE_SECONDS)
     except (LookupError, ValueError, TypeError, AttributeError):
         return None
     return {

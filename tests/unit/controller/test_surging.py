@@ -167,6 +167,38 @@ def test_one_replica_serves_on_and_names_the_field() -> None:
     assert condition(late, ConditionType.STALLED) is not None
 
 
+def test_a_pod_that_may_not_go_first_is_told_why_by_what_the_user_chose() -> None:
+    """Nobody has looked for a GPU then, so none is said to be missing."""
+    message = progressing(told(start(replicas=1, strategy="InPlace"), 0)).message
+
+    assert "rollout.strategy is InPlace" in message
+    assert "GPU" not in message.split("allowDowntime", maxsplit=1)[0]
+
+
+def test_a_pod_that_may_evict_others_is_told_so_where_nothing_else_may_come_first() -> None:
+    """Free GPUs alone would not help, as nobody counts them."""
+    world = World(replicas=1)
+    world.settle()
+    world.last_good = world.desired().current.key  # type: ignore[union-attr]
+    for pod in world.seen().pods:
+        world.set_pod(pod.name, spec={"priority": 1000})
+    world.edit(replicas=1, rollout=UNTRIED, **LONGER)
+    world.act()
+    found = progressing(told(world, 0))
+
+    assert found.reason == Reason.DOWNTIME_NOT_ALLOWED
+    assert "one pod more may evict other pods" in found.message
+    assert "preemptionPolicy: Never" in found.message
+
+
+def test_in_place_is_told_in_the_words_of_its_record() -> None:
+    """One pod more need not have been tried: the GPUs were counted, or the user wants it so."""
+    world = start()
+    world.annotate_in_place("No node has 8 amd.com/gpu free.")
+
+    assert progressing(told(world, 0)).message.endswith("In place: No node has 8 amd.com/gpu free.")
+
+
 def test_what_downtime_costs_is_said_before() -> None:
     """As long as the last start took."""
     world = start(replicas=1, allowDowntime=True)

@@ -143,7 +143,7 @@ class World:
             self.cache.put(self._stored({"kind": "Pod", **found}))
 
     def end_engines(self, ended: Ending, starts: int = 1) -> None:
-        """The engines of all pods that are not Ready have ended so, at so many starts in a row."""
+        """The engines of all pods that are not Ready have ended so, the last of so many starts."""
         terminated = {
             "reason": ended.reason, "exitCode": ended.exit_code, "message": ended.message,
         }  # fmt: skip

@@ -186,5 +186,5 @@ def test_an_output_that_cannot_be_compared_is_told_and_not_held_against_it() -> 
     ],
 )
 def test_without_trials_only_the_start_is_waited_for(pod: TrialPod, expected: type) -> None:
-    """Nothing is compared and nothing goes back."""
+    """Nothing is compared, and no start takes too long."""
     assert isinstance(ruled(pod, output=OTHER, spec=TrialSpec(mode=TrialMode.OFF)), expected)
