@@ -11,8 +11,10 @@ def disruption_budget(owner: Owner, rollout: RolloutSpec, replicas: int) -> Mani
     """None where it is not wanted, and for one replica: it would keep its node from being drained
     for ever, or allow what is allowed anyway.
 
-    It counts the pods that the Service reaches: one on trial off it makes up for none of them. A
-    pod that is not ready may always be taken: it serves nobody.
+    It counts the pods that the Service reaches: one on trial off it makes up for none of them.
+    `minAvailable`, since `maxUnavailable` goes by what the Deployments of those pods ask for: in a
+    rollout that may be fewer than the replicas. A pod that is not ready may always be taken: it
+    serves nobody.
     """
     if not rollout.disruption_budget or replicas <= 1:
         return None
@@ -21,7 +23,7 @@ def disruption_budget(owner: Owner, rollout: RolloutSpec, replicas: int) -> Mani
         "kind": "PodDisruptionBudget",
         "metadata": metadata(owner, model_names(owner).disruption_budget, "engine"),
         "spec": {
-            "maxUnavailable": min(rollout.max_unavailable, replicas - 1),
+            "minAvailable": max(1, replicas - rollout.max_unavailable),
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
             "selector": {"matchLabels": dict(serving_pods_of(owner))},
         },

@@ -347,7 +347,7 @@ def test_several_replicas_have_a_disruption_budget() -> None:
     budget = Reference("PodDisruptionBudget", world.model.metadata.namespace, name)
     copy = world.seen().copies[budget]
 
-    assert copy.manifest()["spec"]["maxUnavailable"] == 1
+    assert copy.manifest()["spec"]["minAvailable"] == 2
 
     world.edit(replicas=1)
     world.settle()
@@ -355,11 +355,14 @@ def test_several_replicas_have_a_disruption_budget() -> None:
 
 
 def test_a_disruption_budget_counts_the_pods_that_the_service_reaches() -> None:
-    """A ready pod on trial off the Service must not let a drain take the one that serves."""
+    """A ready pod on trial off the Service must not let a drain take the one that serves, nor may
+    the old Deployment, which asks for one of two pods then."""
     kinds = {manifest["kind"]: manifest for manifest in World(replicas=2).desired().before_pods}
+    budget, selector = kinds["PodDisruptionBudget"]["spec"], kinds["Service"]["spec"]["selector"]
 
-    selector = kinds["Service"]["spec"]["selector"]
-    assert kinds["PodDisruptionBudget"]["spec"]["selector"] == {"matchLabels": selector}
+    assert budget["selector"] == {"matchLabels": selector}
+    assert budget["minAvailable"] == 1
+    assert "maxUnavailable" not in budget
 
 
 def test_a_disruption_budget_can_be_left_out_and_never_allows_all_pods() -> None:
@@ -369,7 +372,7 @@ def test_a_disruption_budget_can_be_left_out_and_never_allows_all_pods() -> None
     kinds = {manifest["kind"]: manifest for manifest in wide.before_pods}
 
     assert "PodDisruptionBudget" not in {manifest["kind"] for manifest in none.before_pods}
-    assert kinds["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 2
+    assert kinds["PodDisruptionBudget"]["spec"]["minAvailable"] == 1
 
 
 def test_tight_memory_is_told_and_hinders_nothing() -> None:
