@@ -61,7 +61,7 @@ class Desired:
     probation    the trial of the current revision, while it is on trial
     reference    what the running revision answered, to be recorded with the one on trial
     rejected     why the revision that the spec asks for should not run
-    stopped      no start of the current revision can succeed, so it gets no pods
+    stopped      no start of the current revision can succeed, so it gets no new pods
     states       the revisions as the rollout counts them, the current one last
     way          how the rollout goes on
     in_place     what the current revision's record is to say of going in place; None to leave it

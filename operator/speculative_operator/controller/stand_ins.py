@@ -54,6 +54,21 @@ def stand_in(model: SpeculativeModel, seen: Observed) -> Form | None:
     return form
 
 
+def proven(key: str, seen: Observed, last_good: str | None) -> Form | None:
+    """A recorded form of the spec of `key`, other than all of it, that is good or serves now:
+    whatever was found out about the others, it need not go. One with speculation first."""
+
+    def may_run(key: str) -> bool:
+        serves = any(pod.routed for pod in seen.pods_of(key)) and rejected(key, seen) is None
+        return serves or seen.is_good(key, last_good)
+
+    found = [seen.revisions[k].recorded.facts for k in stand_ins_for(key, seen) if may_run(k)]
+    reduced = sorted(facts.left_out for facts in found if not facts.stands_in_for)
+    if reduced:
+        return Form(left_out=reduced[0])
+    return Form(Variant.AUTOREGRESSIVE) if found else None
+
+
 def stand_ins_for(key: str, seen: Observed) -> Collection[str]:
     """The recorded revisions that are forms of another one."""
     return {

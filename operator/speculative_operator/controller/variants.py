@@ -1,7 +1,8 @@
 """Which revision of a model should run, and in which variant: started with or without speculation.
 
-It is the one that the spec asks for, unless that was found bad: then it is the last good one, where
-there is one, else a stand-in (`stand_ins`), else nothing that fails to start. Nothing is remembered
+It is the one that the spec asks for, unless that was found bad: then it is another form of it that
+has served (`stand_ins`), else the last good one, else a stand-in that was not tried yet, else
+nothing that fails to start. Nothing is remembered
 for that: the verdict stands on the revision's record, so going back is no loop, and a newer spec
 supersedes both at once.
 
@@ -20,7 +21,13 @@ from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.revision_verdict import RevisionVerdict
-from speculative_operator.controller.stand_ins import Form, rejected, stand_in, stand_ins_for
+from speculative_operator.controller.stand_ins import (
+    Form,
+    proven,
+    rejected,
+    stand_in,
+    stand_ins_for,
+)
 from speculative_operator.errors import ModelInvalid
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.plan.model import key_of, plan
@@ -84,7 +91,8 @@ class Wanted:
 class Current:
     """What should run: `main`, one of the `pair`, and one pod of `sensor` beside it. While it is
     not known which variant is wanted, `held`, no pod comes or goes. `rejected` is why the revision
-    that the spec asks for should not run, `stopped` that no start of `main` can succeed."""
+    that the spec asks for should not run, `stopped` that no start of `main` can succeed, so that
+    only what serves is kept."""
 
     main: Wanted
     pair: Pair
@@ -109,19 +117,20 @@ def current(
 ) -> tuple[Verdict, Current | None]:
     """The revision that the spec asks for, in the variant that the tuner wants.
 
-    If it is bad, it is the last good one; without one, a stand-in; without that, it is the bad one
-    all the same, but no pods of one that fails to start. While the spec is refused it is the one
+    If it is bad, it is another form of it that has served; without one, the last good revision;
+    without that, a stand-in; else the bad one all the same, but no more pods of one that fails to
+    start. While the spec is refused it is the one
     that was current before, else the newest recorded one that is not bad. `last_good` is the key
     that status calls so.
     """
     asked = key_of(model)
     verdict, form = rejected(asked, seen), Form()
     if verdict is not None:
-        others = stand_ins_for(asked, seen)
-        good = [k for k in seen.by_age() if k not in others and seen.is_good(k, last_good)]
-        if good:
+        own = proven(asked, seen, last_good)
+        good = [k for k in seen.by_age() if seen.is_good(k, last_good)]
+        if good and own is None:
             return ACCEPTED, replace(_recorded(good[-1], seen, choice), rejected=verdict)
-        form = stand_in(model, seen) or form
+        form = stand_in(model, seen) or own or form
     pair = _pair(model, form)
     variant, held = _variant(model, pair, seen, choice)
     try:
