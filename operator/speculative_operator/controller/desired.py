@@ -115,7 +115,7 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         new=tuple(recordable(manifest, good, now) for manifest in wanted.missing),
         before_pods=tuple(_before_pods(aim)),
         pods=tuple(_pods(aim)),
-        leftovers=tuple(leftovers(aim, keep=good[-1:])),
+        leftovers=tuple(leftovers(aim, keep=pair_of(good[-1], seen).keys if good else ())),
         replaced=tuple(pod for pod in seen.pods if pod.alive and pod.uid in told.replace),
         hung=told.hung,
         labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),

@@ -60,8 +60,13 @@ class Pair:
         alone = facts.stands_in_for is not None and self.autoregressive is None
         return facts.without_speculation() if alone else facts
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of both, as far as there are two."""
+        return tuple(key for key in (self.speculative, self.autoregressive) if key is not None)
+
     def __contains__(self, key: str) -> bool:
-        return key in (self.speculative, self.autoregressive)
+        return key in self.keys
 
 
 def pair_of(key: str, seen: Observed) -> Pair:

@@ -7,6 +7,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionType
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.api.status import ModelStatus, Revisions
+from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
@@ -263,3 +264,17 @@ def test_a_new_operator_tells_the_same_until_the_tuner_speaks(world: World) -> N
     world.choice = None
 
     assert told(world, before=before) == before
+
+
+def test_a_trial_keeps_both_records_of_what_serves(world: World) -> None:
+    """If it is rejected, there is a way back to speculation, to the pods of before."""
+    old = {with_(world), without(world)}
+    leave(world)
+    world.settle()
+    world.last_good = without(world)
+    world.edit(replicas=3, **FALLBACK, **LONGER)
+    world.speed = None
+    world.settle()
+
+    assert world.seen().standing(with_(world)) is Standing.TRIAL
+    assert set(world.seen().revisions) == {*old, with_(world)}
