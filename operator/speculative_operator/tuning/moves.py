@@ -28,9 +28,9 @@ MOST_LOOKS = 6
 Moved = tuple[State, Changes, tuple[Notice, ...]]
 
 
-def off(state: State, window: Window, policy: Policy, now: float, text: str) -> Moved:
+def off(state: State, window: Window | None, policy: Policy, now: float, text: str) -> Moved:
     """Engines without speculation are wanted. After a look that has found nothing, the wait for
-    the next one doubles."""
+    the next one doubles. `window` is the last one before, where engines served."""
     failed = state.restart.looking
     restart = replace(
         state.restart,
@@ -43,10 +43,17 @@ def off(state: State, window: Window, policy: Policy, now: float, text: str) -> 
         looking=False,
         looks=min(state.restart.looks + 1, MOST_LOOKS) if failed else 0,
         looked=now,
-        goodput=fleet_goodput(window),
+        goodput=fleet_goodput(window) if window is not None else None,
         advised=False,
     )
     return _recorded(state, restart, policy, now, text)
+
+
+def off_again(state: State, policy: Policy, now: float) -> Moved:
+    """Engines with speculation, wanted again, never came: the next change is dearer."""
+    patience = min(state.restart.patience + 1, MOST_PATIENCE)
+    state = replace(state, restart=replace(state.restart, patience=patience))
+    return off(state, None, policy, now, words.never_came_back())
 
 
 def back(state: State, policy: Policy, now: float, text: str) -> Moved:

@@ -32,6 +32,7 @@ from speculative_operator.tuning.moves import (
     look_over,
     obeyed,
     off,
+    off_again,
     with_evidence,
     with_outcome,
 )
@@ -93,8 +94,7 @@ def restarted(state: State, at: Scene) -> Moved:
     if not policy.live or restart.startup is None or not policy.restart.replicas:
         return state, (), ()
     if not _settled(state, at.running):
-        late = _never_came(state, at)
-        return back(state, policy, at.now, words.never_came()) if late else (state, (), ())
+        return _given_up(state, at) if _never_came(state, at) else (state, (), ())
     state = replace(state, restart=replace(state.restart, arrived=True))
     return _without(state, at) if _away(state) else _speculating(state, at)
 
@@ -128,10 +128,23 @@ def _settled(state: State, running: Running) -> bool:
 
 
 def _never_came(state: State, at: Scene) -> bool:
-    """Whether the pods without speculation, once wanted, were waited for long enough."""
-    starts = GIVEN_UP * (state.restart.startup or 0.0) * at.policy.restart.replicas
-    waited = at.now - (state.restart.since or at.now)
-    return _away(state) and not state.restart.arrived and waited > max(starts, LEAST_GIVEN_UP)
+    """Whether the pods of the other variant, once wanted, were waited for long enough. A revision
+    that never was without speculation has no other one."""
+    restart = state.restart
+    starts = GIVEN_UP * (restart.startup or 0.0) * at.policy.restart.replicas
+    waited = at.now - (restart.since or at.now)
+    moved = _away(state) or restart.looking or restart.patience > 0
+    return moved and not restart.arrived and waited > max(starts, LEAST_GIVEN_UP)
+
+
+def _given_up(state: State, at: Scene) -> Moved:
+    """The variant that was left goes on, or comes back: also where the other one took its GPUs and
+    nothing serves."""
+    if _away(state):
+        return back(state, at.policy, at.now, words.never_came())
+    if at.policy.restart.allowed and at.policy.mode is TuningMode.AUTO:
+        return off_again(state, at.policy, at.now)
+    return state, (), ()
 
 
 def _speculating(state: State, at: Scene) -> Moved:

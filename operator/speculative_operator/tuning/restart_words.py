@@ -45,6 +45,11 @@ def never_came() -> str:
     return "no engine without speculation became ready: the speculative ones go on"
 
 
+def never_came_back() -> str:
+    """Pods with speculation, on the way back or for a look, likewise."""
+    return "no engine with speculation became ready: engines without it are started again"
+
+
 def forbidden() -> str:
     """The user's word."""
     return "spec.tuning allows no engines without speculation: they are restarted with it"

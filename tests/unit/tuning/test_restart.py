@@ -281,32 +281,6 @@ def test_withdrawn_leave_is_obeyed_at_once(changed: dict[str, object]) -> None:
     assert decision.state.restart.patience == 0
 
 
-def test_engines_that_never_come_are_given_up() -> None:
-    """No GPU for the surge, or they do not start: speculation goes on, and that is told."""
-    play = a_play()
-    while not play.moves:
-        play.play([DEAR])
-    stuck = Running(speculative=2, autoregressive=0, startup=STARTUP)
-    state = play.decision.state
-
-    soon = decide(None, state, play.policy, Occasion(play.now + 600, running=stuck))
-    late = decide(None, state, play.policy, Occasion(play.now + 3600, running=stuck))
-
-    assert soon.variant is AUTOREGRESSIVE
-    assert late.variant is SPECULATIVE
-    assert "became ready" in late.changes[0].message
-
-
-def test_engines_that_are_down_for_a_while_are_not_given_up() -> None:
-    """They had come; a node's repair is no reason to roll."""
-    play = without()
-    down = Running(speculative=0, autoregressive=0, startup=STARTUP)
-
-    late = decide(None, play.decision.state, play.policy, Occasion(play.now + 86400, running=down))
-
-    assert late.variant is AUTOREGRESSIVE
-
-
 # What is known.
 
 
