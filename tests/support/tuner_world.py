@@ -205,7 +205,8 @@ class _Report:
 
 def a_model(world: World, uid: str = "model", replicas: int = 1) -> TunedModel:
     """A model with its engines, put into the world."""
-    pods = tuple(Replica(f"{uid}-{n}", f"{uid}-{n}", f"{uid}-{n}", True) for n in range(replicas))
+    names = [f"{uid}-{n}" for n in range(replicas)]
+    pods = tuple(Replica(name, name, name, ready=True, routed=True) for name in names)
     world.engines |= {pod.uid: Engine() for pod in pods}
     model = TunedModel(
         uid=uid,

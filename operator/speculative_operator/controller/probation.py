@@ -215,5 +215,5 @@ def _cause(pod: Pod, seen: Observed) -> NotReady | None:
 
 
 def _served(pods: Iterable[Pod], facts: RevisionFacts) -> Served:
-    replicas = tuple(Replica(pod.uid, pod.name, pod.address, pod.ready) for pod in pods)
+    replicas = tuple(Replica(pod.uid, pod.name, pod.address, pod.ready, pod.routed) for pod in pods)
     return Served(replicas, facts.served_names[0])

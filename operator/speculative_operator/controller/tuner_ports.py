@@ -23,12 +23,14 @@ from speculative_operator.tuning.verdict import Change, Evidence, Notice, Verdic
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One pod of a revision. `address` is where its engine is reached: a pod IP."""
+    """One pod of a revision. `address` is where its engine is reached: a pod IP. `routed` says that
+    requests reach it: one on trial may be ready and off the Service."""
 
     uid: str
     name: str
     address: str
     ready: bool
+    routed: bool
 
 
 @dataclass(frozen=True, slots=True)

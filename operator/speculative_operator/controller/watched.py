@@ -45,7 +45,13 @@ class Watched:
         if not model.replaces:
             return None
         engines = [
-            Engine(replica.uid, replica.ready, replica.uid in self.hung, self._started(replica.uid))
+            Engine(
+                uid=replica.uid,
+                ready=replica.ready,
+                routed=replica.routed,
+                hangs=replica.uid in self.hung,
+                started=self._started(replica.uid),
+            )
             for replica in (*model.replicas, *model.plain)
         ]
         wanted = model.policy.restart.replicas

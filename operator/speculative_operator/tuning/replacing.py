@@ -22,10 +22,12 @@ ACT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One pod. `started` is its engine's start in Unix time, None while nothing was read of it."""
+    """One pod. `routed` says that requests reach it: one on trial may be ready and off the Service.
+    `started` is its engine's start in Unix time, None while nothing was read of it."""
 
     uid: str
     ready: bool
+    routed: bool
     hangs: bool = False
     started: float | None = None
 
@@ -49,7 +51,7 @@ def replacement(
         return None
     lately = {done.reason for done in state.replaced if now - done.at < HOUR}
     for fault in _faults(engines, state, now):
-        others = [e for e in engines if e is not fault.engine and not e.hangs]
+        others = [e for e in engines if e is not fault.engine and e.routed and not e.hangs]
         if fault.reason not in lately and (fault.engine.hangs or others or downtime):
             return Replaced(fault.engine.uid, fault.reason, now)
     return None

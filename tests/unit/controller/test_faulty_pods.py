@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
+from speculative_operator.api.names import LABEL_SERVING
+from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.tuning.memory import from_data
 from tests.support.tuner_world import World, a_model, pass_seconds
@@ -100,3 +103,19 @@ def test_only_the_pod_that_is_meant_is_deleted() -> None:
     cluster.replace = {one.uid, "long-gone"}
 
     assert [pod.uid for pod in cluster.desired().replaced] == [one.uid]
+
+
+def test_the_tuner_knows_which_pods_requests_reach() -> None:
+    """A pod on trial is ready long before."""
+    cluster = Cluster(replicas=2)
+    cluster.settle()
+    one, other = cluster.seen().pods
+    copy = cluster.cache.get(Reference("Pod", one.namespace, one.name))
+    assert copy is not None
+    labels = {**copy.manifest()["metadata"]["labels"], LABEL_SERVING: "false"}
+    cluster.set_pod(one.name, metadata={"labels": labels})
+    model = tuned_model(cluster.model, cluster.seen(), cluster.desired())
+
+    assert model is not None
+    assert all(replica.ready for replica in model.replicas)
+    assert [replica.name for replica in model.replicas if replica.routed] == [other.name]

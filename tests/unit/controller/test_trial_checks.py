@@ -26,7 +26,8 @@ from speculative_operator.tuning.page import Page
 from tests.support.windows import GOOD, Traffic, a_page
 
 MODEL = Reference("SpeculativeModel", "prod", "qwen")
-OLD, NEW = Replica("u1", "old-0", "10.0.0.1", True), Replica("u2", "new-0", "10.0.0.2", True)
+OLD = Replica("u1", "old-0", "10.0.0.1", ready=True, routed=True)
+NEW = Replica("u2", "new-0", "10.0.0.2", ready=True, routed=True)
 RUNNING, TRIED = Served((OLD,), "qwen"), Served((NEW,), "qwen")
 LOADING = Case("key", RUNNING, reference=True, new=Served((), "qwen"), incarnation=None, said=None)
 SAID = tuple((len(prompt), 7) for prompt in PROMPTS)

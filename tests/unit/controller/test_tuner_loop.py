@@ -140,7 +140,8 @@ async def test_an_error_of_one_model_concerns_that_model_only(world: World) -> N
     """Whatever it is."""
     a_model(world, uid="good")
     bad = a_model(world, uid="bad")
-    world.models[1] = replace(bad, replicas=(Replica("missing", "missing", "missing", True),))
+    missing = Replica("missing", "missing", "missing", ready=True, routed=True)
+    world.models[1] = replace(bad, replicas=(missing,))
 
     await pass_seconds(world, Tuner(world.ports()), 60)
 

@@ -15,7 +15,8 @@ from speculative_operator.tuning.state import Replaced, State
 from speculative_operator.tuning.suspicion import Suspicion
 
 NOW = 100_000.0
-OLD, NEW = Engine("old", ready=True, started=0.0), Engine("new", ready=True, started=NOW - 60)
+OLD = Engine("old", ready=True, routed=True, started=0.0)
+NEW = Engine("new", ready=True, routed=True, started=NOW - 60)
 SILENT = State(broken=Broken(Reason.NO_DRAFTS, "none", windows=2))
 DECAYS = State(aging=Aging(message="falls"))
 ODD = State(
@@ -50,6 +51,14 @@ def test_one_that_answers_goes_only_while_another_serves(
     assert replacement([OLD], 1, state, NOW) is None
     assert replacement([replace(OLD, uid=uid)], 1, state, NOW, downtime=True) is not None
     assert replacement([OLD, hung(NEW)], 2, replace(state, replaced=hangs_lately()), NOW) is None
+
+
+def test_a_pod_off_the_service_is_no_other_that_serves() -> None:
+    """It is ready, but on trial: without the faulty one nobody would answer requests."""
+    beside = replace(NEW, routed=False)
+
+    assert replacement([OLD, beside], 2, DECAYS, NOW) is None
+    assert replacement([OLD, beside], 2, DECAYS, NOW, downtime=True) is not None
 
 
 def hangs_lately() -> tuple[Replaced, ...]:
