@@ -69,7 +69,7 @@ class Rollout:
         new.change(now, **asdict(old.world))
         new.send(now, old.traffic)
         (model,) = scene.fleet.models
-        pod = Replica(uid, uid, uid, ready=True)
+        pod = Replica(uid, uid, uid, ready=True, routed=True)
         if leaves:
             scene.fleet.models = (replace(model, plain=(*model.plain, pod)),)
         else:

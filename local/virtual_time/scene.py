@@ -71,7 +71,7 @@ class Scene:
     @contextlib.asynccontextmanager
     async def playing(self) -> AsyncIterator[Scene]:
         """The tuner runs until the body is left. What it logs as an error is raised here."""
-        pods = tuple(Replica(uid, uid, uid, ready=True) for uid in self.engines)
+        pods = tuple(Replica(uid, uid, uid, ready=True, routed=True) for uid in self.engines)
         self.fleet.models = (
             TunedModel("model-uid", "default", "model", "revision", self.policy, True, pods),
         )

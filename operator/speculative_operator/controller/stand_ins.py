@@ -63,10 +63,11 @@ def proven(key: str, seen: Observed, last_good: str | None) -> Form | None:
         return serves or seen.is_good(key, last_good)
 
     found = [seen.revisions[k].recorded.facts for k in stand_ins_for(key, seen) if may_run(k)]
-    reduced = sorted(facts.left_out for facts in found if not facts.stands_in_for)
+    reduced = sorted(facts.left_out for facts in found if facts.left_out)
     if reduced:
         return Form(left_out=reduced[0])
-    return Form(Variant.AUTOREGRESSIVE) if found else None
+    plain = any(facts.stands_in_for for facts in found)
+    return Form(Variant.AUTOREGRESSIVE) if plain else None
 
 
 def stand_ins_for(key: str, seen: Observed) -> Collection[str]:

@@ -131,11 +131,11 @@ def current(
     asked = key_of(model)
     verdict, form = rejected(asked, seen), Form()
     if verdict is not None:
-        own = proven(asked, seen, last_good)
+        served = proven(asked, seen, last_good)
         good = [k for k in seen.by_age() if seen.is_good(k, last_good)]
-        if good and own is None:
+        if good and served is None:
             return ACCEPTED, replace(_recorded(good[-1], seen, choice), rejected=verdict)
-        form = stand_in(model, seen) or own or form
+        form = stand_in(model, seen) or served or form
     pair = _pair(model, form)
     variant, held = _variant(model, pair, seen, choice)
     try:
