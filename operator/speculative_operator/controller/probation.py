@@ -15,7 +15,8 @@ from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.controller.start_failures import failure_of, trouble_of
-from speculative_operator.controller.trial_checks import Case, Findings, Served
+from speculative_operator.controller.trial_checks import Case, Findings
+from speculative_operator.controller.trial_questions import Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.plan.continuations import ReferenceOutput, agreement
 from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS, RevisionFacts
@@ -40,11 +41,12 @@ NOTHING_TO_COMPARE = "No other revision runs, so there is nothing to compare it 
 @dataclass(frozen=True)
 class Known:
     """What is known besides the cluster's objects: Unix time, the incarnations of pods that list
-    the served names, and what the checks have found."""
+    the served names, what the checks have found, and the UIDs of pods whose engines hang."""
 
     now: float
     answering: Collection[str]
     findings: Findings | None
+    hung: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -152,11 +154,12 @@ class Probation:
         return self.seen.revisions[key].recorded.facts
 
     def _served(self, key: str | None) -> Served:
-        """The pods of a revision that answer requests."""
+        """The pods of a revision that answer requests. One that hangs would only be waited for."""
         if key is None:
             return Served((), "")
-        routed = (pod for pod in self.seen.pods_of(key) if pod.routed)
-        return _served(routed, self._facts(key))
+        hung = self.known.hung
+        answer = (pod for pod in self.seen.pods_of(key) if pod.routed and pod.uid not in hung)
+        return _served(answer, self._facts(key))
 
     @property
     def _reference(self) -> ReferenceOutput | None:

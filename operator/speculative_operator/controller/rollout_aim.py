@@ -70,7 +70,7 @@ class RolloutAim:
         return Probation(
             seen=self.seen,
             spec=self.model.spec.rollout.trial,
-            known=Known(told.now, told.answering, told.findings),
+            known=Known(told.now, told.answering, told.findings, told.hung),
             key=current.key,
             running=self.beside or next(reversed(self.good), None),
             arms=trial_arms(policy_of(self.model.spec, current.facts)),
@@ -106,13 +106,14 @@ class RolloutAim:
 
         Only the API server can tell whether it takes the pod template, and where it does not, no
         pod must have gone for it. None, too, while it is not known what is wanted, or what the
-        running revision answers.
+        running revision answers; but parking waits for no engine.
         """
         wanted = {state.key for state in self.states if state.wanted or self.is_last(state)}
         standing = self.seen.deployments.keys()
         if self.wanted.held or self.way.give_up or (standing and not wanted <= standing):
             return None
-        if self.probation is not None and self.probation.waits_for_reference:
+        asks = self.probation is not None and self.probation.waits_for_reference
+        if asks and self.model.spec.replicas:
             return None
         return next_scale(self.states, self.way.limits)
 

@@ -11,50 +11,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.controller.answers import Answer
 from speculative_operator.controller.race import Race
+from speculative_operator.controller.trial_questions import Answers, Engines, Questions, Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.errors import EngineSilent
-from speculative_operator.plan.continuations import (
-    PROMPTS,
-    Continuation,
-    ReferenceOutput,
-    Tokens,
-)
-from speculative_operator.plan.trial import NotCompared, Silent, Speed
-from speculative_operator.tuning.page import Page
+from speculative_operator.plan.continuations import ReferenceOutput
+from speculative_operator.plan.trial import NotCompared, Speed
 
-TRIES: Final = 3
-PAUSE_SECONDS: Final = 2.0
 READ_SECONDS: Final = 2.0
 
-KEY_WANTED: Final = "Output is not compared: the engine answers only to an API key."
-
 logger = logging.getLogger(__name__)
-
-
-class Engines(Protocol):
-    """What is asked of engines; EngineSilent from both."""
-
-    async def continuation(
-        self, address: str, model: str, prompt: str, *, gaps: bool
-    ) -> Continuation | None:
-        """The greedy continuation; None when the engine answers only to a key."""
-        ...
-
-    async def read(self, replica: Replica) -> Page: ...
-
-
-@dataclass(frozen=True)
-class Served:
-    """Engines of one revision that answer, and the name that they serve their model under."""
-
-    replicas: tuple[Replica, ...]
-    name: str
 
 
 @dataclass(frozen=True)
@@ -74,9 +44,6 @@ class Case:
     incarnation: str | None
     said: ReferenceOutput | None
     arms: tuple[int, ...] = ()
-
-
-Answers = tuple[Continuation, ...] | Silent | NotCompared
 
 
 @dataclass(frozen=True)
@@ -116,6 +83,7 @@ class TrialChecks:
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self._engines = engines
+        self._questions = Questions(engines, sleep)
         self._clock = clock
         self._sleep = sleep
         self._models: dict[Reference, _Checks] = {}
@@ -171,49 +139,16 @@ class TrialChecks:
         return None
 
     async def _take_reference(self, checks: _Checks, tell: Callable[[], None]) -> None:
-        first = await self._continuations(checks.case.running)
-        again = await self._continuations(checks.case.running)
-        if isinstance(first, tuple) and isinstance(again, tuple):
-            reference = ReferenceOutput(_tokens(first), _tokens(again))
-        else:
-            reference = ReferenceOutput(missing=_missing(first, again))
+        reference = await self._questions.reference(checks.case.running)
         checks.findings = replace(checks.findings, reference=reference)
         tell()
 
     async def _ask_trial(self, checks: _Checks, tell: Callable[[], None]) -> None:
         asked = checks.case.incarnation
-        answers = await self._continuations(checks.case.new, checks.case.said)
+        answers = await self._questions.of_trial(checks.case.new, checks.case.said)
         if asked == checks.case.incarnation:
             checks.findings = replace(checks.findings, answers=answers)
             tell()
-
-    async def _continuations(self, served: Served, said: ReferenceOutput | None = None) -> Answers:
-        """Of the first engine that gives them all; how sure it was where that is not `said`."""
-        why = "no engine of it answers"
-        for attempt in range(TRIES):
-            if attempt:
-                await self._sleep(PAUSE_SECONDS)
-            for replica in served.replicas:
-                try:
-                    return await self._answered(replica, served.name, said)
-                except EngineSilent as silence:
-                    why = f"pod {replica.name}: {silence}"
-        return Silent(f"/v1/completions fails ({why}).")
-
-    async def _answered(
-        self, replica: Replica, model: str, said: ReferenceOutput | None
-    ) -> Answers:
-        """All prompts, one at a time. Raises EngineSilent."""
-        found = []
-        for number, prompt in enumerate(PROMPTS):
-            ask = partial(self._engines.continuation, replica.address, model, prompt)
-            answer = await ask(gaps=False)
-            if answer is not None and said and said.leaves_doubt(number, answer.tokens):
-                answer = await ask(gaps=True)
-            if answer is None:
-                return NotCompared(KEY_WANTED)
-            found.append(answer)
-        return tuple(found)
 
     async def _compare_speed(self, checks: _Checks, tell: Callable[[], None]) -> None:
         """For as long as requests reach the same start of the engine on trial."""
@@ -240,17 +175,3 @@ class TrialChecks:
 
         answers = await asyncio.gather(*(answer(replica) for replica in served.replicas))
         return dict(zip((replica.uid for replica in served.replicas), answers, strict=True))
-
-
-def _tokens(answers: tuple[Continuation, ...]) -> tuple[Tokens, ...]:
-    return tuple(answer.tokens for answer in answers)
-
-
-def _missing(*answers: Answers) -> str:
-    """Why there is no reference."""
-    for answer in answers:
-        if isinstance(answer, NotCompared):
-            return answer.words
-        if isinstance(answer, Silent):
-            return f"Output is not compared: of the running revision {answer.words}"
-    raise AssertionError("there is one")

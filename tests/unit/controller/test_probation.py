@@ -280,3 +280,46 @@ def test_a_revision_whose_output_was_not_compared_says_so() -> None:
     assert verdict is not None
     assert (verdict.standing, verdict.reason) == (Standing.GOOD, Reason.SPEED_NOT_MEASURED)
     assert "it wants a key" in verdict.message
+
+
+def test_an_engine_that_hangs_does_not_block_the_change_that_mends_it() -> None:
+    """It is not asked what it says; where no other answers, output is not compared."""
+    world, _ = trial(1)
+    world.reference = None
+    passes(world, 1)
+    (old,) = world.seen().pods
+    assert probation(world).case.reference
+
+    world.hung = {old.uid: "hangs"}
+    asked = probation(world)
+    assert asked.case.running.replicas == ()
+    assert not asked.waits_for_reference
+    passes(world, 15)
+    assert world.replicas() == {key(world): 1}
+
+
+def test_of_several_engines_one_that_does_not_hang_is_asked() -> None:
+    """The reference is that of the revision, not of a pod."""
+    world, _ = trial(3)
+    passes(world, 1)
+    hung = world.seen().pods[0]
+    world.hung = {hung.uid: "hangs"}
+    asked = probation(world).case
+
+    assert asked.reference
+    assert len(asked.running.replicas) == 2
+    assert hung.uid not in {replica.uid for replica in asked.running.replicas}
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_parking_waits_for_no_answers(replicas: int) -> None:
+    """Nobody is to be compared with, and the user wants the GPUs."""
+    world, _ = trial(replicas)
+    world.reference = None
+    passes(world, 1)
+    assert probation(world).waits_for_reference
+    rollout = {"strategy": "InPlace", "allowDowntime": True}
+    world.edit(replicas=0, rollout=rollout, **LONGER)
+    passes(world)
+
+    assert set(world.replicas().values()) == {0}

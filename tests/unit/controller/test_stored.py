@@ -20,7 +20,8 @@ from speculative_operator.controller.names_check import NamesCheck
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.reconcile import Reconciler, Tools
 from speculative_operator.controller.stored import stored_model
-from speculative_operator.controller.trial_checks import Engines, TrialChecks
+from speculative_operator.controller.trial_checks import TrialChecks
+from speculative_operator.controller.trial_questions import Engines
 from speculative_operator.controller.tuner_ports import TunedModel
 from speculative_operator.errors import ModelInvalid
 from tests.unit.controller.world import SETTINGS, World

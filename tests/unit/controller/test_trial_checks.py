@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller import trial_questions
 from speculative_operator.controller.race import QUIET_SECONDS
 from speculative_operator.controller.trial_checks import (
-    TRIES,
     Case,
     Findings,
-    Served,
     TrialChecks,
 )
+from speculative_operator.controller.trial_questions import TRIES, Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.errors import EngineSilent
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
@@ -40,6 +40,7 @@ class Fakes:
     """Two engines, a clock that sleeping moves, and how often there was news."""
 
     silent: set[str] = field(default_factory=set)
+    hanging: set[str] = field(default_factory=set)
     locked: bool = False
     last: int = 7
     """The last token of the engine on trial."""
@@ -55,6 +56,8 @@ class Fakes:
         assert model == "qwen"
         (self.sure if gaps else self.asked).append(address)
         await asyncio.sleep(0)
+        if address in self.hanging:
+            await asyncio.Event().wait()
         if address in self.silent:
             raise EngineSilent("/v1/completions answered 500")
         last = self.last if address == NEW.address else 7
@@ -160,13 +163,38 @@ async def test_an_engine_behind_a_key_is_not_compared(checks: TrialChecks, fakes
 
 
 async def test_a_running_engine_that_fails_is_given_up(checks: TrialChecks, fakes: Fakes) -> None:
-    """A change may be what mends it, so it must not be held up for ever."""
+    """A change may be what mends it, so it must not be held up: there is no second round."""
     fakes.silent = {OLD.address}
     findings = await found(checks, fakes, LOADING)
 
-    assert len(fakes.asked) == 2 * TRIES
+    assert len(fakes.asked) == TRIES
     assert findings.reference is not None
     assert "old-0" in findings.reference.missing
+
+
+async def test_a_running_engine_that_hangs_is_waited_for_a_bounded_time(
+    checks: TrialChecks, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer has its time: three tries, and the rollout goes on."""
+    monkeypatch.setattr(trial_questions, "ANSWER_SECONDS", 0.0)
+    fakes.hanging = {OLD.address}
+    findings = await found(checks, fakes, LOADING)
+
+    assert len(fakes.asked) == TRIES
+    assert findings.reference is not None
+    assert "old-0" in findings.reference.missing
+    assert "no answer within" in findings.reference.missing
+
+
+async def test_all_answers_of_the_running_revision_have_a_time_together(
+    checks: TrialChecks, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many pods it has and however slow each answer is."""
+    monkeypatch.setattr(trial_questions, "REFERENCE_SECONDS", 0.0)
+    fakes.hanging = {OLD.address}
+    findings = await found(checks, fakes, LOADING)
+
+    assert findings.reference == ReferenceOutput(missing=trial_questions.TOO_SLOW)
 
 
 async def test_an_engine_on_trial_that_fails_again_and_again_is_silent(

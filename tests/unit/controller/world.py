@@ -20,7 +20,8 @@ from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.controller.told import Told
-from speculative_operator.controller.trial_checks import Answers, Findings
+from speculative_operator.controller.trial_checks import Findings
+from speculative_operator.controller.trial_questions import Answers
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.settings import Settings
 from speculative_operator.plan.trial import NotCompared, Speed
