@@ -148,6 +148,7 @@ class Probation:
             serving=None if since is None else self.known.now - since,
             admitted=pod.serving_label == "true",
             passes=_passes(pod, self.seen),
+            beside=any(other.routed for other in self.seen.pods if other.revision != self.key),
         )
 
     def _facts(self, key: str) -> RevisionFacts:

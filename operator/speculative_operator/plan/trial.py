@@ -52,6 +52,7 @@ class TrialPod:
     serving    seconds on the Service, None while requests do not reach it
     admitted   it has passed so far that requests may reach it: it has started
     passes     what keeps it from starting may pass by itself, and is no matter of the revision
+    beside     pods of another revision serve meanwhile, so it may take any time
     """
 
     restarts: int = 0
@@ -61,6 +62,7 @@ class TrialPod:
     serving: float | None = None
     admitted: bool = False
     passes: bool = False
+    beside: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,10 @@ def rule(
 
 def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
     waits = Wait("Its first pod is being started.")
-    if pod is None or pod.passes or spec.mode is TrialMode.OFF:
+    if pod is None or (pod.passes and pod.beside) or spec.mode is TrialMode.OFF:
         return waits
     cause = pod.cause or NotReady(Reason.NEVER_READY, "Its engine does not get ready.")
-    if pod.restarts >= MOST_RESTARTS:
+    if pod.restarts >= MOST_RESTARTS and not pod.passes:
         return Reject(
             cause.reason, f"Its engine ended {pod.restarts} times at its start. {cause.message}"
         )

@@ -50,8 +50,17 @@ def ruled(
         TrialPod(restarts=1, starting=10.0),
         TrialPod(starting=999.0, admitted=True),
         TrialPod(4, 9999.0, NotReady(Reason.MODEL_UNAVAILABLE, "no hub"), passes=True),
+        TrialPod(4, 9.0, NotReady(Reason.MODEL_UNAVAILABLE, "no hub"), passes=True, beside=False),
     ],
-    ids=["no pod", "no node", "loading", "ended once", "not ready for a moment", "no hub"],
+    ids=[
+        "no pod",
+        "no node",
+        "loading",
+        "ended once",
+        "not ready for a moment",
+        "no hub",
+        "no hub for a moment and nothing else serves",
+    ],
 )
 def test_a_pod_that_starts_is_waited_for(pod: TrialPod | None) -> None:
     """Waiting for a GPU is no fault of the revision, nor what may pass by itself, and one end may
@@ -60,6 +69,16 @@ def test_a_pod_that_starts_is_waited_for(pod: TrialPod | None) -> None:
 
     assert isinstance(ruling, Wait)
     assert not ruling.serve
+
+
+def test_an_outage_is_not_waited_out_where_nothing_else_serves() -> None:
+    """What served before comes back: it may have all that it needs on its node."""
+    no_hub = NotReady(Reason.MODEL_UNAVAILABLE, "no hub")
+
+    ruling = ruled(TrialPod(4, 9999.0, no_hub, passes=True, beside=False))
+
+    assert isinstance(ruling, Reject)
+    assert ruling.reason is Reason.MODEL_UNAVAILABLE
 
 
 def test_time_alone_ends_a_start() -> None:
