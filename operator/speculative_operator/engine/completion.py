@@ -31,7 +31,7 @@ def asked_of(model: str, prompt: str, *, gaps: bool) -> Mapping[str, Any]:
 
 
 def parse_completion(body: bytes, *, gaps: bool) -> Continuation:
-    """The tokens and, if asked for, how far ahead of the second best each one's best was.
+    """The tokens and, if asked for, which was second best to each, and how far behind.
     PageUnreadable."""
     return _sure(body) if gaps else _plain(body)
 
@@ -47,14 +47,19 @@ def _sure(body: bytes) -> Continuation:
     try:
         said = json.loads(body)["choices"][0]["logprobs"]
         tokens = tuple(int(token.removeprefix(NUMBERED)) for token in said["tokens"])
-        gaps = tuple(_gap(best) for best in said["top_logprobs"])
+        seconds = tuple(map(_second, said["tokens"], said["top_logprobs"]))
+        gaps, runners_up = (tuple(each) for each in zip(*seconds, strict=True))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise PageUnreadable("/v1/completions is no answer with log-probabilities") from error
     if len(tokens) != len(gaps) or not all(map(math.isfinite, gaps)):
         raise PageUnreadable("/v1/completions has no log-probability for each token")
-    return Continuation(tokens, gaps)
+    return Continuation(tokens, gaps, runners_up)
 
 
-def _gap(best: Mapping[str, float]) -> float:
-    first, *others = sorted(best.values(), reverse=True)
-    return float(first - others[0]) if others else SURE
+def _second(token: str, best: Mapping[str, float]) -> tuple[float, int]:
+    """By how much the second best token was behind, and which it was."""
+    others = {other: value for other, value in best.items() if other != token}
+    if not others:
+        return SURE, int(token.removeprefix(NUMBERED))
+    second = max(others, key=lambda other: others[other])
+    return float(best[token] - others[second]), int(second.removeprefix(NUMBERED))

@@ -1,10 +1,12 @@
 """Whether two revisions of a model give the same output: greedy continuations of fixed prompts.
 
 Kernels differ in near ties, and from the first other token on two texts have nothing in common. So
-only the first difference of a prompt is looked at, and it counts only where the engine was sure:
-where its best token was ahead of its second one by more than the tolerance. How sure is asked of
-the engine on trial alone, and only where it differs: the first log-probabilities after a start make
-an engine compile for half a minute, which must not happen to one that serves.
+only the first difference of a prompt is looked at, and it counts unless it is such a tie: the two
+tokens are the engine's two best there, and the best is ahead by no more than the tolerance. An
+engine that is broken so that it is sure of nothing has other tokens there than the running one's.
+How sure it was is asked of the engine on trial alone, and only where it differs: the first
+log-probabilities after a start make an engine compile for half a minute, which must not happen to
+one that serves.
 """
 
 from __future__ import annotations
@@ -33,15 +35,18 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Continuation:
-    """Tokens by their numbers. `gaps`, where they were asked for, are at each token the
-    log-probability of the best one less that of the second best."""
+    """Tokens by their numbers. Where they were asked for, `runners_up` are the second best at each
+    place, and `gaps` by how much less their log-probability was."""
 
     tokens: Tokens
     gaps: tuple[float, ...] = ()
+    runners_up: Tokens = ()
 
-    def sure_at(self, place: int, tolerance: float) -> bool:
-        """Whether another token there would be no near tie."""
-        return place >= len(self.gaps) or self.gaps[place] > tolerance
+    def tie_at(self, place: int, said: set[int], tolerance: float) -> bool:
+        """Whether the tokens that were `said` there are its two best, in a near tie."""
+        if place >= len(self.gaps) or self.gaps[place] > tolerance:
+            return False
+        return said <= {self.tokens[place], self.runners_up[place]}
 
 
 def _parting(one: Tokens, other: Tokens) -> int | None:
@@ -134,4 +139,5 @@ def _same(one: Tokens, other: Tokens, new: Continuation, tolerance: float) -> bo
     place = _parting(one, other)
     if place is None:
         return True
-    return new.tokens[:place] == one[:place] and not new.sure_at(place, tolerance)
+    said = {*one[place : place + 1], *other[place : place + 1]}
+    return new.tokens[:place] == one[:place] and new.tie_at(place, said, tolerance)

@@ -291,7 +291,7 @@ async def test_a_continuation_has_tokens_and_how_sure_they_were(
     sure = await engines.continuation("127.0.0.1", "qwen", "one two", gaps=True)
 
     assert plain == Continuation((5, 7, 9))
-    assert sure == Continuation((5, 7, 9), (3.0, 0.25, 99.0))
+    assert sure == Continuation((5, 7, 9), (3.0, 0.25, 99.0), (8, 6, 9))
     assert {(method, path) for method, path, _ in asked} == {("POST", "/v1/completions")}
     assert ["logprobs" in body for _, _, body in asked] == [False, True]
     assert all(body["temperature"] == 0 and body["ignore_eos"] for _, _, body in asked)

@@ -28,7 +28,7 @@ def reference(*wavering: int) -> ReferenceOutput:
 def answers(*different: int, gaps: tuple[float, ...] = ()) -> tuple[Continuation, ...]:
     """To each prompt the same, but for some."""
     return tuple(
-        Continuation((1, 8, 9), gaps) if n in different else Continuation(SAID)
+        Continuation((1, 8, 9), gaps, (7, 2, 3)) if n in different else Continuation(SAID)
         for n in range(len(PROMPTS))
     )
 
@@ -48,6 +48,15 @@ def test_the_first_other_token_counts_where_the_engine_was_sure(
 ) -> None:
     """Kernels differ in near ties, and behind the first difference nothing can be compared."""
     assert agreement(reference(), answers(0, gaps=gaps), TOLERANCE).agreed == agreed
+
+
+def test_an_engine_that_is_sure_of_nothing_is_in_no_tie_with_another_token() -> None:
+    """A broken kernel has all tokens alike, and others in front than the running revision said."""
+    flat = tuple(Continuation((4, 5, 6), (0.0, 0.0, 0.0), (7, 8, 9)) for _ in PROMPTS)
+
+    found = agreement(reference(), flat, TOLERANCE)
+
+    assert (found.steady, found.agreed, found.same) == (6, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +80,7 @@ def test_a_prompt_on_which_the_running_revision_wavers_says_nothing() -> None:
 def test_wavering_in_a_near_tie_is_none() -> None:
     """Under load the running engine's kernels differ from request to request. The engine on trial,
     which came there by the same tokens, says that it is one; and both answers are right."""
-    near = tuple(Continuation(OTHER, (SURE, SURE, NEAR)) for _ in PROMPTS)
+    near = tuple(Continuation(OTHER, (SURE, SURE, NEAR), (7, 8, 3)) for _ in PROMPTS)
     found = agreement(reference(0, 1, 2, 3), near, TOLERANCE)
 
     assert (found.steady, found.agreed) == (6, 6)
