@@ -290,3 +290,17 @@ def test_a_crash_loop_ends_with_the_first_text_that_is_sure() -> None:
 
     assert world.replicas() == {asked(world): 0}
     assert ANNOTATION_REFRESH in condition(status(world), ConditionType.STALLED).message
+
+
+def test_a_reduced_form_that_serves_goes_on_where_no_stand_in_is_wanted_any_more() -> None:
+    """`Fail` starts no stand-in; what serves is no reason for an outage."""
+    world = started(**DRAFTED)
+    ended(world, "adaptive-verification", starts=1)
+    world.settle()
+    reduced = key_of(world.model, left_out=("enable_adaptive_verification",))
+    assert world.replicas() == {reduced: 1}
+
+    world.edit(**DRAFTED, **FAIL)
+    world.settle()
+
+    assert world.replicas() == {reduced: 1}
