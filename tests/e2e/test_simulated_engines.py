@@ -87,14 +87,17 @@ def test_pages_that_cannot_be_trusted_change_nothing_and_are_named(
     simulated: Served, fault: str, reason: str
 ) -> None:
     """No evidence is not zero: acceptance of nothing would read as a dead draft."""
-    with traffic(simulated.url(), simulated.name, CLIENTS):
-        before = simulated.wait("it speculates", _mode("Speculative"), timeout=60)
+    with traffic(simulated.url(), simulated.name, CLIENTS) as report:
+        simulated.wait("it speculates", _mode("Speculative"), timeout=60)
         simulated.world(page=fault)
-        found = simulated.wait(
+        before = simulated.wait(
             f"Tuned says {reason}",
             lambda found: condition(found, "Tuned").get("reason") == reason,
             timeout=60,
         )
+        finished = report.finished
+        until("traffic goes on meanwhile", lambda: report.finished > finished + 20)
+        found = simulated.resource()
         simulated.world(page="none")
         simulated.wait(
             "the pages are read again",

@@ -43,7 +43,10 @@ STARTS: dict[str, dict[str, Any]] = {
     },
     "no-folder": {"model": {"source": f"pvc://tiny-models/{NO_FOLDER}"}, "tuning": FAIL},
     "too-little": {
-        "runtime": {"resources": {"requests": {"memory": "128Mi"}, "limits": {"memory": "128Mi"}}},
+        "runtime": {
+            "resources": {"requests": {"memory": "128Mi"}, "limits": {"memory": "128Mi"}},
+            "sharedMemory": "16Mi",
+        },
         "tuning": FAIL,
     },
 }

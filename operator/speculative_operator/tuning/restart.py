@@ -133,8 +133,7 @@ def _never_came(state: State, at: Scene) -> bool:
     restart = state.restart
     starts = GIVEN_UP * (restart.startup or 0.0) * at.policy.restart.replicas
     waited = at.now - (restart.since or at.now)
-    moved = _away(state) or restart.looking or restart.patience > 0
-    return moved and not restart.arrived and waited > max(starts, LEAST_GIVEN_UP)
+    return restart.has_moved and not restart.arrived and waited > max(starts, LEAST_GIVEN_UP)
 
 
 def _given_up(state: State, at: Scene) -> Moved:

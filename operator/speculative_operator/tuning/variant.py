@@ -152,11 +152,18 @@ class Restart:
         ratio = live.mean - plain.mean
         return Estimate(prior.mean + weight * (ratio - prior.mean), variance * weight)
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether it is, or was lately, without speculation; else there is no other variant."""
+        return self.variant is Variant.AUTOREGRESSIVE or self.looking or self.patience > 0
+
     def worth_saving(self, before: Restart) -> bool:
-        """Whether something changed that a new operator would miss."""
+        """Whether something changed that a new operator would miss. That a first start has arrived
+        it sees."""
         if self.live.keys() != before.live.keys() or self.plain.keys() != before.plain.keys():
             return True
-        return abs(self.owed - before.owed) > MISSED or self.arrived != before.arrived
+        arrived = self.has_moved and self.arrived != before.arrived
+        return abs(self.owed - before.owed) > MISSED or arrived
 
     def learned(self, live: Window | None, plain: Window | None, now: float) -> Restart:
         """With what a window of each kind of engine shows of step times at K=0."""

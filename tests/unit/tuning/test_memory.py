@@ -14,6 +14,7 @@ from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.memory import Memory, from_data, moved, to_data
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.state import State, Timed
+from speculative_operator.tuning.variant import Restart, Variant
 from tests.support.windows import Traffic, a_page, a_policy, course, lengths
 
 
@@ -219,3 +220,15 @@ def test_an_estimate_that_moved_is() -> None:
 
     assert moved(before, after, a_policy())
     assert moved(State(), before, a_policy())
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_engines_that_have_come_are_worth_a_write_only_where_they_were_waited_for(
+    variant: Variant,
+) -> None:
+    """Twenty models that nobody asks anything are to cost nothing; a restart that has arrived is
+    not to be given up by the next operator."""
+    waited = State(restart=Restart(variant=variant))
+    arrived = State(restart=Restart(variant=variant, arrived=True, startup=90.0))
+
+    assert moved(waited, arrived, a_policy()) is (variant is Variant.AUTOREGRESSIVE)
