@@ -47,23 +47,14 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
     if desired.reference is not None:
         key, reference = desired.reference
         await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
-    if desired.in_place is not None and desired.current is not None:
-        said = {ANNOTATION_IN_PLACE: desired.in_place or None}
-        await _annotate(seen, desired.current.key, said, children)
-    for key in desired.not_in_place:
-        await _annotate(seen, key, {ANNOTATION_IN_PLACE: None}, children)
+    for key, words in desired.in_place:
+        await _annotate(seen, key, {ANNOTATION_IN_PLACE: words}, children)
     for pod in desired.replaced:
         await children.end(pod.namespace, pod.name, pod.uid)
     for copy in desired.leftovers:
         await children.remove(copy)
-    recorded = bool(desired.found or desired.reference) or desired.in_place is not None
-    more = (
-        desired.labels,
-        recorded,
-        desired.not_in_place,
-        desired.replaced,
-        desired.leftovers,
-    )
+    recorded = desired.found or desired.reference or desired.in_place
+    more = (desired.labels, recorded, desired.replaced, desired.leftovers)
     return Acted(changed or any(more))
 
 

@@ -1,11 +1,12 @@
-"""What ready engines answered in one pass: pages, or silence. Pure."""
+"""What ready engines answered in one pass: pages, or silence."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.controller.tuner_ports import ReplicaView
+from speculative_operator.controller.tuner_ports import Replica, ReplicaView
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.gather import Gathering
@@ -15,6 +16,22 @@ from speculative_operator.tuning.window import NoEvidence
 Answer = Page | EngineSilent
 Answers = Mapping[str, Answer]
 """By pod UID."""
+
+
+async def read_all(
+    replicas: Iterable[Replica], read: Callable[[Replica], Awaitable[Page]]
+) -> Answers:
+    """All of them at the same time."""
+
+    async def answer(replica: Replica) -> Answer:
+        try:
+            return await read(replica)
+        except EngineSilent as silence:
+            return silence
+
+    asked = tuple(replicas)
+    answers = await asyncio.gather(*(answer(replica) for replica in asked))
+    return {replica.uid: said for replica, said in zip(asked, answers, strict=True)}
 
 
 def pages_of(answers: Answers) -> list[Page]:

@@ -6,7 +6,7 @@ Pure. The tuner decides SpeculationHealthy and Tuned.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
@@ -25,7 +25,6 @@ from speculative_operator.controller.names_check import Answer
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble
 from speculative_operator.controller.progress import hangs
-from speculative_operator.controller.revision_verdict import RevisionVerdict
 from speculative_operator.controller.start_failures import trouble_of
 from speculative_operator.controller.waiting import FOR_GPUS, waiting
 from speculative_operator.plan.capacity import Stock
@@ -61,24 +60,25 @@ class Look:
     now: float
 
 
-def ready(wanted: int, seen: Observed, desired: Desired, look: Look) -> Verdict:
-    """Whether every wanted replica serves; if not, the earliest cause in its own words."""
+def ready(
+    wanted: int, desired: Desired, serving: Collection[str], cause: Trouble | None
+) -> Verdict:
+    """Whether every wanted replica serves; if not, the `cause` in its own words."""
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     if wanted == 0:
         return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0.")
-    if len(look.serving) >= wanted:
+    if len(serving) >= wanted:
         return Verdict(
             ConditionStatus.TRUE,
             Reason.SERVING,
             "All replicas are ready and list the served names.",
         )
-    if desired.stopped and desired.rejected is not None:
-        return _as_false(_rejection(desired.rejected, "No pods are started."))
-    first = hindrance(seen, desired, look)
-    if first is None:
+    if desired.stopped and (found := rejection(desired)) is not None:
+        return _as_false(found)
+    if cause is None:
         return Verdict(ConditionStatus.FALSE, Reason.STARTING, "Engines are being started.")
-    return Verdict(ConditionStatus.FALSE, first.reason, first.message)
+    return Verdict(ConditionStatus.FALSE, cause.reason, cause.message)
 
 
 def hindrance(seen: Observed, desired: Desired, look: Look) -> Trouble | None:
@@ -108,26 +108,23 @@ def progressing(seen: Observed, desired: Desired, serving: Collection[str]) -> V
     alive = sum(pod.alive for pod in seen.pods)
     as_wanted = all(s.wanted == s.replicas and not s.terminating for s in desired.states)
     if alive == len(serving) == wanted and as_wanted:
-        settled = Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
-        rejection = rejected(desired)
-        return replace(rejection, status=ConditionStatus.FALSE) if rejection else settled
+        found = rejection(desired)
+        if found is not None:
+            return _as_false(found)
+        return Verdict(ConditionStatus.FALSE, Reason.SETTLED, "What runs is what is wanted.")
     return Verdict(ConditionStatus.TRUE, Reason.SCALING, "Replicas are being started or removed.")
 
 
-def rejected(desired: Desired) -> Verdict | None:
+def rejection(desired: Desired) -> Verdict | None:
     """Stalled, if the revision that the spec asks for was rejected: why, and what runs."""
     found, current = desired.rejected, desired.current
     if found is None or current is None:
         return None
-    if desired.stopped:
-        return _rejection(found, "No pods are started.")
     instead = without_words(current.facts)
     runs = f"It is served without {instead}." if instead else f"Revision {current.key} runs."
-    return _rejection(found, runs)
-
-
-def _rejection(found: RevisionVerdict, runs: str) -> Verdict:
-    """Why comes last, since it may end in an engine's own words."""
+    if desired.stopped:
+        runs = "No pods are started."
+    # Why comes last, since it may end in an engine's own words.
     return Verdict(
         ConditionStatus.TRUE,
         found.reason or Reason.REJECTED,

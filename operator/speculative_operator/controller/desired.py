@@ -64,8 +64,7 @@ class Desired:
     stopped      no start of the current revision can succeed, so it gets no new pods
     states       the revisions as the rollout counts them, the current one last
     way          how the rollout goes on
-    in_place     what the current revision's record is to say of going in place; None to leave it
-    not_in_place other revisions, whose records are to say nothing of it any more
+    in_place     what records are to say of going in place, by key; None: nothing any more
     counts       whether it matters how many GPUs are free
     """
 
@@ -87,8 +86,7 @@ class Desired:
     stopped: bool = False
     states: tuple[RevisionState, ...] = ()
     way: Way | None = None
-    in_place: str | None = None
-    not_in_place: tuple[str, ...] = ()
+    in_place: tuple[tuple[str, str | None], ...] = ()
     counts: bool = False
 
 
@@ -126,8 +124,7 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         stopped=wanted.stopped,
         states=aim.states,
         way=aim.way,
-        in_place=aim.in_place(),
-        not_in_place=tuple(aim.in_place_once()),
+        in_place=tuple(aim.in_place()),
         counts=worth_counting(model.spec.rollout, aim.rollout, seen),
     )
 

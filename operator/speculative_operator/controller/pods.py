@@ -15,10 +15,10 @@ from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, 
 from speculative_operator.controller.causes import Ending
 from speculative_operator.controller.scheduling import no_node_because
 from speculative_operator.controller.times import unix
+from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.plan.overlay import ENGINE
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
-STARTUP = ("PodScheduled", "Ready")
 PREPARING = frozenset({"ContainerCreating", "PodInitializing"})
 IMAGE_REASONS = frozenset(
     {
@@ -55,8 +55,6 @@ class Pod:
     ended: bool
     serving_label: str | None
     schedule_mark: str | None
-    startup: float | None
-    """Seconds from its node to Ready, if it was never restarted; None while it is not ready."""
     trouble: Trouble | None
     restarts: int = 0
     placed: bool = False
@@ -85,6 +83,19 @@ class Pod:
         return not self.terminating and not self.ended
 
     @property
+    def startup(self) -> float | None:
+        """Seconds from its node to Ready, if it was never restarted; None while it is not ready. To
+        wait for a GPU is no part of it."""
+        if self.restarts or self.scheduled is None or self.ready_since is None:
+            return None
+        return self.ready_since - self.scheduled
+
+    @property
+    def replica(self) -> Replica:
+        """As the tuner and a trial read its engine."""
+        return Replica(self.uid, self.name, self.address, self.ready, self.routed)
+
+    @property
     def moved(self) -> float | None:
         """The Unix time at which it was last made, got a node, became Ready or was to end."""
         times = (self.made, self.scheduled, self.ready_since, self.to_end)
@@ -102,7 +113,6 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
     spec, labels = manifest["spec"], metadata["labels"]
     restarts = sum(int(c.get("restartCount", 0)) for c in status["containerStatuses"])
     ready = _is_true(status, "Ready")
-    first = ready and not restarts
     ending, starts = (None, 0) if ready else _ending_of(status)
     return Pod(
         name=metadata["name"],
@@ -116,7 +126,6 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         ended=status.get("phase") in ENDED_PHASES,
         serving_label=labels.get(LABEL_SERVING),
         schedule_mark=metadata["annotations"].get(ANNOTATION_SCHEDULE),
-        startup=_startup(status) if first else None,
         trouble=None if ready else _trouble(status),
         restarts=restarts,
         placed=ready or "nodeName" in spec or _is_true(status, "PodScheduled"),
@@ -151,15 +160,6 @@ def _engine_started(status: Mapping[str, Any]) -> float | None:
         if container["name"] == ENGINE and running.get("startedAt"):
             return unix(str(running["startedAt"]))
     return None
-
-
-def _startup(status: Mapping[str, Any]) -> float | None:
-    """From being scheduled, since waiting for a GPU is no part of it."""
-    times = [_condition(status, kind).get("lastTransitionTime") for kind in STARTUP]
-    if None in times:
-        return None
-    began, ended = (unix(str(time)) for time in times)
-    return ended - began
 
 
 def _trouble(status: Mapping[str, Any]) -> Trouble | None:

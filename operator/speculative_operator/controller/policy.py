@@ -75,8 +75,6 @@ def trial_text(policy: Policy) -> str:
     first = first_decision(policy)
     played = {k for _, _, k in first.table}
     others = tuple(k for k in trial_arms(policy) if k not in played)
-    if not others:
-        return ScheduleFile(first.table, look=first.state.looks).to_json()
     trial = Trial(
         batch=(1, policy.max_num_seqs),
         arms=others,
@@ -84,7 +82,8 @@ def trial_text(policy: Policy) -> str:
         block=LONGEST_BLOCK,
         rounds=TRIAL_ROUNDS,
     )
-    return ScheduleFile(first.table, (trial,), look=first.state.looks).to_json()
+    trials = (trial,) if others else ()
+    return ScheduleFile(first.table, trials, look=first.state.looks).to_json()
 
 
 def trial_arms(policy: Policy) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.api.trial import TrialMode, TrialSpec
@@ -17,7 +18,6 @@ from speculative_operator.controller.revision_verdict import RevisionVerdict, St
 from speculative_operator.controller.start_failures import failure_of, trouble_of
 from speculative_operator.controller.trial_checks import Case, Findings
 from speculative_operator.controller.trial_questions import Served
-from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.plan.continuations import ReferenceOutput, agreement
 from speculative_operator.plan.facts import STARTUP_SPARE_SECONDS, RevisionFacts
 from speculative_operator.plan.sameness import output_incomparable, speed_incomparable
@@ -60,7 +60,7 @@ class Probation:
     running: str | None
     arms: tuple[int, ...]
 
-    @property
+    @cached_property
     def ruling(self) -> Ruling:
         """What follows now."""
         facts = self._facts(self.key)
@@ -99,7 +99,7 @@ class Probation:
         ruling = self.ruling
         return ruling.again_in if isinstance(ruling, Wait) else None
 
-    @property
+    @cached_property
     def case(self) -> Case:
         """What is to be found out now."""
         pod, running = self._pod, self._served(self.running)
@@ -219,5 +219,4 @@ def _cause(pod: Pod, seen: Observed) -> NotReady | None:
 
 
 def _served(pods: Iterable[Pod], facts: RevisionFacts) -> Served:
-    replicas = tuple(Replica(pod.uid, pod.name, pod.address, pod.ready, pod.routed) for pod in pods)
-    return Served(replicas, facts.served_names[0])
+    return Served(tuple(pod.replica for pod in pods), facts.served_names[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
+from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.cluster.cache import Cache
@@ -31,7 +31,13 @@ from speculative_operator.controller.status_writes import seconds_until_write
 from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
-from speculative_operator.controller.transitions import moves, notices, promotions, refuses
+from speculative_operator.controller.transitions import (
+    going_in_place,
+    moves,
+    notices,
+    promotions,
+    refuses,
+)
 from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
@@ -112,8 +118,7 @@ class Reconciler:
             told = replace(told, counted=Counted(full))
             desired = desire(model, seen, self._tools.settings, told)
         acted = await act(desired, seen, self._tools.children)
-        if desired.in_place:
-            self._tell_in_place(reference, model, desired)
+        self._tell(reference, model.metadata.uid, going_in_place(desired.in_place))
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
             scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)
@@ -158,14 +163,6 @@ class Reconciler:
         if capacity is None or current is None or not desired.counts:
             return None
         return await capacity.stock(current.key, current.template)
-
-    def _tell_in_place(
-        self, reference: Reference, model: SpeculativeModel, desired: Desired
-    ) -> None:
-        current = desired.current.key if desired.current is not None else ""
-        text = f"Revision {current} replaces pods in place. {desired.in_place}"
-        reason = EventReason.ROLLOUT_IN_PLACE
-        self._tools.events.tell(Event(reference, model.metadata.uid, reason, text, warning=True))
 
     def _ask_names(
         self, reference: Reference, model: SpeculativeModel, seen: Observed

@@ -47,7 +47,7 @@ class RolloutAim:
             current.key: current,
         }
         self.good = [key for key in self.revisions if seen.is_good(key, told.last_good)]
-        asked_for = {key: d.replicas for key, d in seen.deployments.items() if key in self.good}
+        asked_for = {key: each.replicas for key, each in seen.deployments.items()}
         self.beside = beside(asked_for, self.good)
         self.probation = self._on_trial(told)
         plain = self._targets(sensor.key if sensor is not None else None)
@@ -124,25 +124,23 @@ class RolloutAim:
         spec = self.model.spec
         return spec.rollout.allow_downtime or (restarts and spec.tuning.fallback.allow_downtime)
 
-    def in_place(self) -> str | None:
-        """Given up: why. Over: nothing. It is not news otherwise. While one pod of several is on
-        trial no other moves, but the rollout is not over."""
-        record = self.seen.revisions.get(self.rollout[-1].key)
-        if record is None:
-            return None
-        if self.way.give_up and self.way.in_place is not None:
-            return told_in_place(self.way.in_place, self.rollout, self.seen)
+    def in_place(self) -> Iterator[tuple[str, str | None]]:
+        """What records are to say of going in place, by key: why, once it is given up to surge;
+        None once the rollout is over, or was cut short. While one pod of several is on trial no
+        other moves, but the rollout is not over."""
+        *others, current = self.rollout
+        record = self.seen.revisions.get(current.key)
         over = self.probation is None and not rolling(self.rollout)
-        return "" if record.in_place is not None and over else None
-
-    def in_place_once(self) -> Iterator[str]:
-        """Other revisions whose records still say so, of a rollout that was cut short."""
-        for state in self.rollout[:-1]:
+        if record is not None and self.way.give_up and self.way.in_place is not None:
+            yield current.key, told_in_place(self.way.in_place, self.rollout, self.seen)
+        elif record is not None and record.in_place is not None and over:
+            yield current.key, None
+        for state in others:
             record = self.seen.revisions.get(state.key)
             name = revision_names(self.owner, state.key).controller_revision
             stands = Reference("ControllerRevision", self.owner.namespace, name) in self.seen.copies
             if stands and record is not None and record.in_place is not None:
-                yield state.key
+                yield state.key, None
 
     def serving(self) -> RecordedRevision:
         """The newest of those that have most pods on the Service. One on trial only where no other

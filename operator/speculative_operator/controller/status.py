@@ -19,7 +19,7 @@ from speculative_operator.controller.conditions import (
     hindrance,
     progressing,
     ready,
-    rejected,
+    rejection,
     without_words,
 )
 from speculative_operator.controller.desired import Desired
@@ -29,7 +29,7 @@ from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.progress import Moment, look_closer
 from speculative_operator.controller.revision_verdict import Standing
-from speculative_operator.controller.stand_ins import rejected as rejected_revision
+from speculative_operator.controller.stand_ins import rejected
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
 from speculative_operator.controller.tuning_status import (
@@ -75,14 +75,26 @@ def status(
     serving = serving_pods(seen, desired, found)
     part = _tuning(model, seen, desired, found)
     look = Look(serving, found.answers, found.stock, found.at)
+    cause = hindrance(seen, desired, look)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
-        ConditionType.READY: ready(model.spec.replicas, seen, desired, look),
-        ConditionType.PROGRESSING: _progressing(model, seen, desired, look, found.before),
+        ConditionType.READY: ready(model.spec.replicas, desired, serving, cause),
+        ConditionType.PROGRESSING: look_closer(
+            progressing(seen, desired, serving),
+            model.spec.rollout,
+            seen,
+            desired,
+            Moment(
+                now=found.at,
+                before=found.before,
+                generation=model.metadata.generation,
+                hindrance=cause.message if cause is not None else None,
+            ),
+        ),
         **part.verdicts,
     }
-    if (rejection := rejected(desired)) is not None:
-        verdicts[ConditionType.STALLED] = rejection
+    if (against := rejection(desired)) is not None:
+        verdicts[ConditionType.STALLED] = against
     earlier = found.before.conditions if found.before is not None else ()
     return ModelStatus(
         observed_generation=model.metadata.generation,
@@ -101,28 +113,6 @@ def status(
         ),
         replica_details=_details(seen, serving, part, found),
         decisions=part.decisions,
-    )
-
-
-def _progressing(
-    model: SpeculativeModel,
-    seen: Observed,
-    desired: Desired,
-    look: Look,
-    before: ModelStatus | None,
-) -> Verdict:
-    cause = hindrance(seen, desired, look)
-    return look_closer(
-        progressing(seen, desired, look.serving),
-        model.spec.rollout,
-        seen,
-        desired,
-        Moment(
-            look.now,
-            before,
-            model.metadata.generation,
-            cause.message if cause is not None else None,
-        ),
     )
 
 
@@ -209,7 +199,7 @@ def _crippled(facts: RevisionFacts, seen: Observed) -> Verdict | None:
     """That the serving revision only stands in for one that does not start with all of its
     speculation."""
     asked = facts.reduced_from or facts.stands_in_for
-    why = rejected_revision(asked, seen) if asked is not None else None
+    why = rejected(asked, seen) if asked is not None else None
     if why is None:
         return None
     reason = Reason.REDUCED if facts.left_out else Reason.SPECULATION_FAILS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from speculative_operator.api.exposure import RolloutSpec, RolloutStrategy
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.waiting import FOR_GPUS
+from speculative_operator.controller.waiting import waits_for_gpus
 from speculative_operator.plan.rollout import RevisionState
 from speculative_operator.plan.surge import Chance, Counted, Wait, leaves_one, rolling, surges_next
 from speculative_operator.resources.controller_revision import RecordedRevision
@@ -58,10 +58,7 @@ def told_in_place(words: str, states: tuple[RevisionState, ...], seen: Observed)
 
 def worth_counting(rollout: RolloutSpec, states: tuple[RevisionState, ...], seen: Observed) -> bool:
     """Whether free GPUs decide something now: a pod waits for them, or one more would."""
-    waits = any(
-        pod.alive and pod.trouble is not None and pod.trouble.reason in FOR_GPUS
-        for pod in seen.pods
-    )
+    waits = any(waits_for_gpus(pod) for pod in seen.pods)
     auto = rollout.strategy is RolloutStrategy.AUTO
     return waits or (auto and rolling(states) and surges_next(states))
 

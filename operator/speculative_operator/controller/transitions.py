@@ -44,6 +44,14 @@ def promotions(found: Iterable[tuple[str, RevisionVerdict]]) -> Iterator[Notice]
             yield Notice(EventReason.PROMOTED, message)
 
 
+def going_in_place(records: Iterable[tuple[str, str | None]]) -> Iterator[Notice]:
+    """Of the revisions that have just given up to surge."""
+    for key, words in records:
+        if words is not None:
+            text = f"Revision {key} replaces pods in place. {words}"
+            yield Notice(EventReason.ROLLOUT_IN_PLACE, text, warning=True)
+
+
 def notices(before: ModelStatus | None, after: ModelStatus) -> Iterator[Notice]:
     """What a user following the model should be told once."""
     accepted = _condition(after, ConditionType.ACCEPTED)

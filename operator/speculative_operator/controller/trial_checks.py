@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.answers import Answer
+from speculative_operator.controller.answers import read_all
 from speculative_operator.controller.race import Race
 from speculative_operator.controller.trial_questions import Answers, Engines, Questions, Served
-from speculative_operator.controller.tuner_ports import Replica
-from speculative_operator.errors import EngineSilent
 from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.trial import NotCompared, Speed
 
@@ -145,7 +143,7 @@ class TrialChecks:
 
     async def _ask_trial(self, checks: _Checks, tell: Callable[[], None]) -> None:
         asked = checks.case.incarnation
-        answers = await self._questions.of_trial(checks.case.new, checks.case.said)
+        answers = await self._questions.answers(checks.case.new, checks.case.said)
         if asked == checks.case.incarnation:
             checks.findings = replace(checks.findings, answers=answers)
             tell()
@@ -156,7 +154,8 @@ class TrialChecks:
         race = Race(opened)
         while checks.case.arms and checks.case.incarnation == asked:
             case = checks.case
-            running, new = await self._read(case.running), await self._read(case.new)
+            running = await read_all(case.running.replicas, self._engines.read)
+            new = await read_all(case.new.replicas, self._engines.read)
             race = race.read(running, new, self._clock())
             speed = race.speed(case.arms, self._clock())
             if speed is not None and checks.case.incarnation == asked:
@@ -165,13 +164,3 @@ class TrialChecks:
             if isinstance(speed, NotCompared):
                 return
             await self._sleep(READ_SECONDS)
-
-    async def _read(self, served: Served) -> Mapping[str, Answer]:
-        async def answer(replica: Replica) -> Answer:
-            try:
-                return await self._engines.read(replica)
-            except EngineSilent as silence:
-                return silence
-
-        answers = await asyncio.gather(*(answer(replica) for replica in served.replicas))
-        return dict(zip((replica.uid for replica in served.replicas), answers, strict=True))

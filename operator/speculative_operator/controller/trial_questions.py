@@ -75,28 +75,25 @@ class Questions:
         except TimeoutError:
             return ReferenceOutput(missing=TOO_SLOW)
 
-    async def of_trial(self, new: Served, said: ReferenceOutput | None) -> Answers:
-        """What the engine on trial says; how sure it was where that is not `said`."""
-        return await self._continuations(new, said)
-
     async def _twice(self, running: Served) -> ReferenceOutput:
         """Not again where the first round gave no answers."""
-        first = await self._continuations(running, seconds=ANSWER_SECONDS)
+        first = await self.answers(running, seconds=ANSWER_SECONDS)
         if not isinstance(first, tuple):
             return ReferenceOutput(missing=_missing(first))
-        again = await self._continuations(running, seconds=ANSWER_SECONDS)
+        again = await self.answers(running, seconds=ANSWER_SECONDS)
         if not isinstance(again, tuple):
             return ReferenceOutput(missing=_missing(again))
         return ReferenceOutput(_tokens(first), _tokens(again))
 
-    async def _continuations(
+    async def answers(
         self,
         served: Served,
         said: ReferenceOutput | None = None,
         *,
         seconds: float | None = None,
     ) -> Answers:
-        """Of the first engine that gives them all, each within some `seconds`."""
+        """Of the first engine that gives them all, each within some `seconds`; and how sure it was
+        where that is not `said`."""
         why = "no engine of it answers"
         for attempt in range(TRIES):
             if attempt:

@@ -42,8 +42,4 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
 
 
 def _replicas(pods: Iterable[Pod]) -> tuple[Replica, ...]:
-    return tuple(
-        Replica(pod.uid, pod.name, pod.address, pod.ready, pod.routed)
-        for pod in pods
-        if pod.alive and pod.address
-    )
+    return tuple(pod.replica for pod in pods if pod.alive and pod.address)

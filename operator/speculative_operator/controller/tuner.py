@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from speculative_operator.controller.answers import Answer
+from speculative_operator.controller.answers import read_all
 from speculative_operator.controller.tuner_model import ModelTuning
 from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
-from speculative_operator.errors import EngineSilent, OperatorError
+from speculative_operator.errors import OperatorError
+from speculative_operator.tuning.page import Page
 
 TICK_SECONDS = 1.0
 READS_A_SECOND = 200.0
@@ -106,7 +107,8 @@ class Tuner:
             memory = await self._ports.memories.load(model)
             tuning = ModelTuning(model, memory, self._clock.now())
             self._models[model.uid] = tuning
-        answers = await self._answers(model)
+        ready = (replica for replica in (*model.replicas, *model.plain) if replica.ready)
+        answers = await read_all(ready, self._read)
         tuning.observe(model, answers, now=self._clock.now(), pace=pace)
         try:
             await self._save(tuning)
@@ -114,22 +116,14 @@ class Tuner:
         finally:
             self._tell(tuning)
 
-    async def _answers(self, model: TunedModel) -> Mapping[str, Answer]:
-        ready = [replica for replica in (*model.replicas, *model.plain) if replica.ready]
-        answers = await asyncio.gather(*(self._answer(replica) for replica in ready))
-        return {replica.uid: answer for replica, answer in zip(ready, answers, strict=True)}
-
-    async def _answer(self, replica: Replica) -> Answer:
+    async def _read(self, replica: Replica) -> Page:
         async with self._reads:
-            try:
-                return await self._ports.pages.read(replica)
-            except EngineSilent as silence:
-                return silence
+            return await self._ports.pages.read(replica)
 
     async def _save(self, tuning: ModelTuning) -> None:
         """A decision at once, other news when it is this model's turn."""
         now = self._clock.now()
-        if self._ports.memories.is_empty(tuning.model):
+        if tuning.is_saved and self._ports.memories.is_empty(tuning.model):
             tuning.memory_lost()
         memory = tuning.memory_to_save(now)
         if memory is None:

@@ -200,9 +200,14 @@ class ModelTuning:
         """Whether a decision is not saved yet; it is acted upon only then."""
         return self._must_save
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether something was ever saved of the model."""
+        return self._memory.written_at > 0.0
+
     def memory_lost(self) -> None:
-        """Nothing is saved. If something was, somebody has deleted it, and it is saved again."""
-        self._must_save = self._must_save or self._memory.written_at > 0.0
+        """Somebody has deleted what was saved, so it is saved again."""
+        self._must_save = True
 
     def memory_saved(self, memory: Memory) -> None:
         self._memory = memory

@@ -13,11 +13,16 @@ from speculative_operator.plan.capacity import Need, Stock, need_of
 FOR_GPUS = frozenset({Reason.WAITING_FOR_GPUS, Reason.NO_NODE_FITS})
 
 
+def waits_for_gpus(pod: Pod) -> bool:
+    """Whether the scheduler finds no GPUs for it."""
+    return pod.alive and pod.trouble is not None and pod.trouble.reason in FOR_GPUS
+
+
 def waiting(seen: Observed, stock: Stock | None) -> Iterator[Trouble]:
     """One trouble for each kind of need. `stock` is what was counted for the newest of them."""
     by_need: dict[Need, list[Pod]] = defaultdict(list)
     for pod in seen.pods:
-        if pod.alive and pod.trouble is not None and pod.trouble.reason in FOR_GPUS:
+        if waits_for_gpus(pod):
             by_need[_need(pod, seen)].append(pod)
     for need, pods in by_need.items():
         counted = stock if stock is not None and stock.need == need else None

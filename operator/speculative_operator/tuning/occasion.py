@@ -9,7 +9,7 @@ from speculative_operator.tuning.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs at the moment: ready engines of each variant, the seconds that the slowest of them
+    """What runs at the moment: ready engines of each variant, the seconds that the quickest of them
     took from its start to Ready, and the window of those without speculation, if one has closed."""
 
     speculative: int = 1

@@ -31,7 +31,6 @@ def a_pod(restarts: int = 0, *, ready: bool = True) -> Pod:
         ended=False,
         serving_label="true",
         schedule_mark=None,
-        startup=None,
         trouble=None,
         placed=True,
     )

@@ -105,10 +105,8 @@ class World:
             self.annotate(key, {ANNOTATION_REFERENCE: output.to_json()})
         for key, verdict in desired.found:
             self.judge(key, verdict)
-        if desired.in_place is not None and desired.current is not None:
-            self.annotate(desired.current.key, {ANNOTATION_IN_PLACE: desired.in_place})
-        for key in desired.not_in_place:
-            self.annotate(key, {ANNOTATION_IN_PLACE: None})
+        for key, words in desired.in_place:
+            self.annotate(key, {ANNOTATION_IN_PLACE: words})
         self._grow_pods()
         return desired
 
