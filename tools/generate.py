@@ -1,4 +1,4 @@
-"""Writes what is made from the models in `api/`: the CRD, its copy in the chart, the reference.
+"""Writes what is made from the code: the CRD, its copy in the chart, the reference pages.
 
 `python -m tools.generate` writes the files; a test holds them to what it would write.
 """
@@ -11,14 +11,20 @@ from pathlib import Path
 import yaml
 
 from speculative_operator.api.schema import CRD_NAME, Schema, custom_resource_definition
+from tools.metrics_reference import metrics_reference
 from tools.reference import reference
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CRD = CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml"
 CHART_CRD = CHECKOUT / "charts" / "speculative-operator" / "templates" / "crd.yaml"
 REFERENCE = CHECKOUT / "docs" / "reference" / "resource.md"
+METRICS = CHECKOUT / "docs" / "reference" / "metrics.md"
 
 HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not edit."
+METRICS_HEADER = (
+    "Made by `make generate` from operator/speculative_operator/controller/described.py and the "
+    "plugin's page. Do not edit."
+)
 
 # Helm never upgrades what lies in a chart's `crds/` folder, so the CRD is a template. The policy
 # keeps it, and with it every model, when the release is uninstalled.
@@ -49,6 +55,7 @@ def files() -> Mapping[Path, str]:
         CRD: f"# {HEADER}\n{dump(crd)}",
         CHART_CRD: CHART_HEAD + dump({"spec": crd["spec"]}) + CHART_TAIL,
         REFERENCE: f"<!-- {HEADER} -->\n{reference(crd)}",
+        METRICS: f"<!-- {METRICS_HEADER} -->\n{metrics_reference()}",
     }
 
 

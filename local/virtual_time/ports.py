@@ -35,7 +35,7 @@ class Pages:
 
     engines: Mapping[str, VirtualEngine]
 
-    async def read(self, replica: Replica) -> Page:
+    async def read(self, model: TunedModel, replica: Replica) -> Page:
         """Raises EngineSilent as the HTTP client does."""
         now = asyncio.get_running_loop().time()
         try:

@@ -46,6 +46,7 @@ from speculative_operator.controller.kubernetes_ports import (
 from speculative_operator.controller.metrics import Metrics
 from speculative_operator.controller.names_check import NamesCheck
 from speculative_operator.controller.options import Options, read_options
+from speculative_operator.controller.page_sources import PageSources
 from speculative_operator.controller.reconcile import Reconciler, Tools
 from speculative_operator.controller.resync import resync
 from speculative_operator.controller.server import Server
@@ -83,7 +84,8 @@ class Operator:
         self.lease = Lease(client, options.lease)
         self.events = EventRecorder(client, instance=options.lease.identity)
         self.queue: WorkQueue[Reference] = WorkQueue(time.monotonic)
-        metrics.watch_queue(self.queue.waiting)
+        metrics.watch_queue(self.queue)
+        metrics.watch_lease(lambda: self.lease.term)
         cache = self.cache = Cache()
         self.watcher = Watcher(cache, self.queue.add)
         children = Children(client, cache)
@@ -98,6 +100,7 @@ class Operator:
             fleet=fleet,
             events=self.events,
             again=self.queue.add,
+            failed=metrics.failed,
             clock=time.time,
             capacity=Capacity(client, time.time) if options.capacity else None,
         )
@@ -106,7 +109,7 @@ class Operator:
             Ports(
                 clock=WallClock(),
                 fleet=fleet,
-                pages=engines,
+                pages=PageSources(engines, metrics.timed_read),
                 schedules=KubernetesSchedules(cache, children),
                 memories=KubernetesMemory(cache, children),
                 report=KubernetesReport(fleet, self.events, self.queue.add),

@@ -153,7 +153,7 @@ class World:
 class _Pages:
     world: World
 
-    async def read(self, replica: Replica) -> Page:
+    async def read(self, model: TunedModel, replica: Replica) -> Page:
         self.world.reads.append((self.world.time, replica.uid))
         return self.world.engines[replica.uid].page()
 

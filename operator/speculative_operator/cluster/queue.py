@@ -107,6 +107,14 @@ class Backlog(Generic[Key]):
         """How many keys could be taken at once."""
         return len(self._ready)
 
+    def working(self) -> int:
+        """How many keys are being worked on."""
+        return len(self._working)
+
+    def failing(self) -> int:
+        """How many keys failed when they were last worked on."""
+        return len(self._faults)
+
     def _ripen(self, now: float) -> None:
         while self._resting and (first := next(iter(self._resting.items())))[1] <= now:
             del self._resting[first[0]]
@@ -138,6 +146,14 @@ class WorkQueue(Generic[Key]):
     def waiting(self) -> int:
         """How many keys could be worked on at once, had all a worker."""
         return self._backlog.waiting()
+
+    def working(self) -> int:
+        """How many keys a worker is at."""
+        return self._backlog.working()
+
+    def failing(self) -> int:
+        """How many keys failed when they were last worked on."""
+        return self._backlog.failing()
 
     async def run(self, work: Callable[[Key], Awaitable[Outcome]], *, workers: int) -> None:
         """Works until cancelled; `work` must turn its own errors into an outcome."""

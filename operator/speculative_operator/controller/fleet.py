@@ -7,9 +7,35 @@ pass. All of it may be lost: a restart brings it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.model_state import ModelState
 from speculative_operator.controller.tuner_ports import TunedModel, TuningView
+from speculative_operator.tuning.verdict import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTold:
+    """What is known of one model. There is no `view` before the tuner's first word, and none where
+    nothing is tuned."""
+
+    model: Reference
+    state: ModelState
+    view: TuningView | None = None
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.model.namespace, self.model.name
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the last window measured."""
+        return self.view.evidence if self.view is not None else None
+
+
+Told = tuple[ModelTold, ...]
 
 
 class ModelFleet:
@@ -18,6 +44,7 @@ class ModelFleet:
     def __init__(self) -> None:
         self._models: dict[Reference, TunedModel] = {}
         self._views: dict[str, TuningView] = {}
+        self._states: dict[Reference, ModelState] = {}
 
     def targets(self) -> Sequence[TunedModel]:
         """All models that have a revision."""
@@ -39,10 +66,22 @@ class ModelFleet:
         """The newest view; None before the tuner's first word."""
         return self._views.get(uid)
 
-    def told(self) -> tuple[tuple[Reference, TuningView], ...]:
-        """The newest views of the models that there are."""
+    def put_state(self, reference: Reference, state: ModelState) -> None:
+        """What the last pass has found of a model's status."""
+        self._states[reference] = state
+
+    def forget(self, reference: Reference) -> None:
+        """The model is gone."""
+        self.put(reference, None)
+        self._states.pop(reference, None)
+
+    def told(self) -> Told:
+        """The newest that is known of each model that there is."""
         return tuple(
-            (reference, self._views[model.uid])
-            for reference, model in self._models.items()
-            if model.uid in self._views
+            ModelTold(reference, state, self._view_of(reference))
+            for reference, state in self._states.items()
         )
+
+    def _view_of(self, reference: Reference) -> TuningView | None:
+        model = self._models.get(reference)
+        return self._views.get(model.uid) if model is not None else None

@@ -22,6 +22,7 @@ from speculative_operator.controller.capacity import Capacity
 from speculative_operator.controller.desired import Desired, desire
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.meanwhile import meanwhile
+from speculative_operator.controller.model_state import ModelState
 from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
@@ -57,7 +58,8 @@ no next step before its pods show."""
 
 @dataclass(frozen=True)
 class Tools:
-    """What a pass works with. `clock` is Unix time."""
+    """What a pass works with. `failed` is told of each error that ends a pass or cuts it short,
+    `clock` is Unix time."""
 
     cache: Cache
     children: Children
@@ -67,6 +69,7 @@ class Tools:
     fleet: ModelFleet
     events: EventRecorder
     again: Callable[[Reference], None]
+    failed: Callable[[Exception], None]
     clock: Callable[[], float]
     capacity: Capacity | None = None
     """None where the installation does not allow to read nodes."""
@@ -85,7 +88,7 @@ class Reconciler:
         try:
             return await self.reconcile(reference)
         except Exception as error:
-            return outcome_of(error, reference)
+            return self._failed(error, reference)
 
     async def reconcile(self, reference: Reference) -> Outcome:
         """Does what there is to do for one model now, and says when to look again."""
@@ -98,6 +101,7 @@ class Reconciler:
         except ModelInvalid as refusal:
             generation = stored["metadata"].get("generation", 0)
             after = unread(before, generation, _verdict_on(refusal), self._now())
+            self._tools.fleet.put_state(reference, ModelState.of(after))
             return Done(again_in=await self._write(reference, stored, before, after))
         seen = self._observe(model)
         answers = self._ask_names(reference, model, seen)
@@ -131,9 +135,10 @@ class Reconciler:
         self._check_trial(reference, desired)
         found = Findings(before, answers, view, told.now, stock)
         after = status(model, seen, desired, found)
+        self._tools.fleet.put_state(reference, _state(model, after))
         wait = await self._write(reference, stored, before, after)
         if isinstance(acted.refusal, NotOurs | NotAllowed):
-            return outcome_of(acted.refusal, reference)
+            return self._failed(acted.refusal, reference)
         if acted.changed and before is not None:
             return Done(again_in=NEXT_STEP_SECONDS)
         later = next_look(model.spec.rollout, seen, desired, told.now, moving=moves(after))
@@ -146,12 +151,16 @@ class Reconciler:
         stored = copy.manifest() if copy is not None else None
         if stored is not None and stored["metadata"].get("deletionTimestamp") is None:
             return stored
-        self._tools.fleet.put(reference, None)
+        self._tools.fleet.forget(reference)
         self._tools.names.forget(reference)
         self._tools.trials.forget(reference)
         self._measured_at.pop(reference, None)
         self._write_at.pop(reference, None)
         return None
+
+    def _failed(self, error: Exception, reference: Reference) -> Outcome:
+        self._tools.failed(error)
+        return outcome_of(error, reference)
 
     def _observe(self, model: SpeculativeModel) -> Observed:
         uid = model.metadata.uid
@@ -214,6 +223,11 @@ class Reconciler:
 
     def _now(self) -> str:
         return rfc3339(self._tools.clock())
+
+
+def _state(model: SpeculativeModel, after: ModelStatus) -> ModelState:
+    method = model.spec.speculation.method.value
+    return ModelState.of(after, method=method, wanted=model.spec.replicas)
 
 
 def _soonest(*waits: float | None) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from speculative_operator.controller.answers import read_all
 from speculative_operator.controller.tuner_model import ModelTuning
@@ -108,7 +109,7 @@ class Tuner:
             tuning = ModelTuning(model, memory, self._clock.now())
             self._models[model.uid] = tuning
         ready = (replica for replica in (*model.replicas, *model.plain) if replica.ready)
-        answers = await read_all(ready, self._read)
+        answers = await read_all(ready, partial(self._read, model))
         tuning.observe(model, answers, now=self._clock.now(), pace=pace)
         try:
             await self._save(tuning)
@@ -116,9 +117,9 @@ class Tuner:
         finally:
             self._tell(tuning)
 
-    async def _read(self, replica: Replica) -> Page:
+    async def _read(self, model: TunedModel, replica: Replica) -> Page:
         async with self._reads:
-            return await self._ports.pages.read(replica)
+            return await self._ports.pages.read(model, replica)
 
     async def _save(self, tuning: ModelTuning) -> None:
         """A decision at once, other news when it is this model's turn."""

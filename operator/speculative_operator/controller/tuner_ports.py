@@ -112,7 +112,7 @@ class Fleet(Protocol):
 class Pages(Protocol):
     """Reads engines."""
 
-    async def read(self, replica: Replica) -> Page:
+    async def read(self, model: TunedModel, replica: Replica) -> Page:
         """The engine's page; EngineSilent when there is none that can be understood."""
         ...
 

@@ -7,21 +7,39 @@ from typing import Any
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from speculative_operator.api.conditions import EventReason
-from speculative_operator.api.status import WhyNot
+from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
+from speculative_operator.api.status import Mode, WhyNot
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.fleet import ModelFleet
+from speculative_operator.controller.described import MODEL_PREFIX
+from speculative_operator.controller.fleet import ModelFleet, ModelTold
 from speculative_operator.controller.metrics import Metrics
-from speculative_operator.controller.model_metrics import PREFIX, ModelMetrics
+from speculative_operator.controller.model_metrics import ModelMetrics
+from speculative_operator.controller.model_state import ModelState
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import TuningView
 from speculative_operator.tuning.alternatives import Alternative
 from speculative_operator.tuning.tally import Regret, Tally
 from speculative_operator.tuning.variant import VariantChoice
-from speculative_operator.tuning.verdict import Evidence
+from speculative_operator.tuning.verdict import Evidence, Verdict
 from tests.support.tuner_world import World, a_model, pass_seconds
 
 MODEL = Reference("SpeculativeModel", "default", "model")
+STATE = ModelState(
+    conditions=((ConditionType.READY, ConditionStatus.FALSE, Reason.WAITING_FOR_GPUS.value),),
+    mode=Mode.FALLBACK,
+    replicas=2,
+    ready=0,
+    method="eagle3",
+    wanted=2,
+)
+OF_STATE = {
+    "condition Ready WaitingForGpus False": 1,
+    "info eagle3": 1,
+    "mode Fallback": 1,
+    "replicas": 2,
+    "replicas_ready": 0,
+    "replicas_wanted": 2,
+}
 
 
 async def tuned(seconds: float = 120) -> tuple[World, TuningView]:
@@ -35,7 +53,7 @@ async def tuned(seconds: float = 120) -> tuple[World, TuningView]:
 def page(view: TuningView, now: float) -> dict[str, float]:
     """The samples of one model, by name and its own labels."""
     metrics = Metrics()
-    metrics.registry.register(ModelMetrics(lambda: ((MODEL, view),), lambda: now))
+    metrics.registry.register(ModelMetrics(lambda: (ModelTold(MODEL, STATE, view),), lambda: now))
     return samples(generate_latest(metrics.registry).decode())
 
 
@@ -45,9 +63,9 @@ def samples(text: str) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = dict(sample.labels)
-            if sample.name.startswith(f"{PREFIX}_"):
+            if sample.name.startswith(f"{MODEL_PREFIX}_"):
                 assert (labels.pop("namespace"), labels.pop("name")) == ("default", "model")
-                name = sample.name.removeprefix(f"{PREFIX}_")
+                name = sample.name.removeprefix(f"{MODEL_PREFIX}_")
                 found[" ".join((name, *labels.values()))] = sample.value
     return found
 
@@ -63,6 +81,19 @@ def an_alternative(**fields: Any) -> Alternative:
             "message": "",
             **fields,
         }
+    )
+
+
+def a_view(**fields: Any) -> TuningView:
+    nothing = Verdict(ConditionStatus.UNKNOWN, Reason.NO_TRAFFIC, "")
+    return TuningView(
+        key="k",
+        table=((1, 64, 4),),
+        main_length=4,
+        healthy=nothing,
+        tuned=nothing,
+        choice=VariantChoice("k"),
+        **fields,
     )
 
 
@@ -99,23 +130,13 @@ async def test_regret_at_the_best_length_grows_by_trials_only() -> None:
 
 def test_what_is_not_known_has_no_series() -> None:
     """A gain of 0 would say that something was measured."""
-    fleet = ModelFleet()
-    world = World()
-    model = a_model(world)
-    fleet.put(MODEL, model)
-    view = TuningView(
-        key="k",
-        table=((1, 64, 4),),
-        main_length=4,
-        healthy=None,  # type: ignore[arg-type]
-        tuned=None,  # type: ignore[arg-type]
-        choice=VariantChoice("k"),
+    view = a_view(
         alternatives=(an_alternative(reason=WhyNot.NOT_MEASURED, gain=0.3),),
     )
 
     found = page(view, 10.0)
 
-    assert set(found) == {
+    assert set(found) - set(OF_STATE) == {
         "proposal_length",
         "switches_total",
         "regret_tokens_total waiting",
@@ -125,13 +146,7 @@ def test_what_is_not_known_has_no_series() -> None:
 
 def test_the_best_alternative_is_the_best_that_was_measured() -> None:
     """A guess is no regret."""
-    view = TuningView(
-        key="k",
-        table=((1, 64, 4),),
-        main_length=4,
-        healthy=None,  # type: ignore[arg-type]
-        tuned=None,  # type: ignore[arg-type]
-        choice=VariantChoice("k"),
+    view = a_view(
         evidence=Evidence(measured_at=4.0, drafts=100),
         alternatives=(
             an_alternative(),
@@ -147,16 +162,27 @@ def test_the_best_alternative_is_the_best_that_was_measured() -> None:
     assert found["decisions_total Recommended"] == 2
 
 
+def test_what_a_status_says_in_words_is_1_at_the_word() -> None:
+    """An alert asks for a reason, a table for a mode."""
+    metrics = Metrics()
+    metrics.watch_models(lambda: (ModelTold(MODEL, STATE),))
+
+    assert samples(generate_latest(metrics.registry).decode()) == OF_STATE
+
+
 def test_the_series_of_a_model_go_with_it() -> None:
     """Else a dashboard shows models that nobody runs."""
     fleet, metrics, world = ModelFleet(), Metrics(), World()
     model = a_model(world)
     metrics.watch_models(fleet.told)
-    view = TuningView("k", ((1, 64, 4),), 4, None, None, VariantChoice("k"))  # type: ignore[arg-type]
+    view = a_view()
     fleet.put(MODEL, model)
+    fleet.put_state(MODEL, STATE)
     fleet.put_view(model.uid, view)
     assert samples(generate_latest(metrics.registry).decode())["proposal_length"] == 4
 
     fleet.put(MODEL, None)
+    assert samples(generate_latest(metrics.registry).decode()) == OF_STATE
 
+    fleet.forget(MODEL)
     assert samples(generate_latest(metrics.registry).decode()) == {}

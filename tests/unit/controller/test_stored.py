@@ -71,6 +71,7 @@ def a_reconciler(cache: Cache, fleet: ModelFleet, written: Written) -> Reconcile
             fleet=fleet,
             events=cast("EventRecorder", written),
             again=lambda _: None,
+            failed=lambda _: None,
             clock=lambda: 1e9,
         )
     )

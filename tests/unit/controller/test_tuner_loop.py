@@ -157,10 +157,10 @@ async def test_a_slow_engine_delays_its_own_model_only(world: World) -> None:
     never = asyncio.Event()
     read = ports.pages.read
 
-    async def slowly(replica: Replica) -> object:
+    async def slowly(model: TunedModel, replica: Replica) -> object:
         if replica.uid == "slow-0":
             await never.wait()
-        return await read(replica)
+        return await read(model, replica)
 
     ports.pages.read = slowly  # type: ignore[method-assign,assignment]
     told = asyncio.Event()
