@@ -185,23 +185,32 @@ def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     assert report.failed == 0, report.failures
 
 
-@pytest.mark.long  # the trial was promoted in the only run; why is not known yet
 def test_an_unrelated_draft_is_rolled_back_by_itself_under_load(tiny: Served) -> None:
     """It says the same, and at no K comes near; nobody who sends requests notices."""
+    tiny.wait_ready()
     before = tiny.status()["revisions"]["current"]
     with traffic(tiny.url(), tiny.name, FEW) as report:
-        tiny.change(_draft("draft-diff"))
-        found = tiny.wait(
-            "it is rolled back",
-            lambda found: condition(found, "Progressing").get("reason") == "TooSlow",
-            timeout=240,
-        )
+        tiny.change({**_draft("draft-diff"), "tuning": {"trialSharePercent": 50}})
+        tiny.wait("its speed is compared", _speed_is_compared, timeout=120)
+        with traffic(tiny.url(), tiny.name, CLIENTS) as more:
+            found = tiny.wait("it is rolled back", _rolled_back, timeout=180)
 
     print("\n", condition(found, "Stalled")["message"])
-    assert report.failed == 0, report.failures
+    assert report.failed == more.failed == 0, report.failures + more.failures
     assert is_true(found, "Ready")
     assert found["status"]["revisions"] == {"current": before, "lastGood": before}
     assert len(tiny.pods()) == 1
+
+
+def _speed_is_compared(found: Manifest) -> bool:
+    return "Its speed is being compared" in condition(found, "Progressing").get("message", "")
+
+
+def _rolled_back(found: Manifest) -> bool:
+    """Promotion ends the waiting, too."""
+    reason = condition(found, "Progressing").get("reason")
+    assert reason != "Settled", found["status"]["revisions"]
+    return bool(reason == "TooSlow")
 
 
 def _phase(model: Served, name: str, clients: int, temperature: float, seconds: float) -> Stretch:

@@ -39,6 +39,6 @@ class TrialSpec(ApiModel):
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=86_400)] = Field(
         default=600,
-        description="After so long on the Service without a sure answer it is promoted, and status "
-        "says that its speed was not measured.",
+        description="After so long on the Service without a sure answer it is promoted, and the "
+        "verdict says that its speed was not measured. A new operator begins to count anew.",
     )

@@ -138,7 +138,8 @@ class Probation:
         pod = self._pod
         if pod is None:
             return None
-        since = pod.ready_since if pod.routed else None
+        same = self._findings.incarnation == pod.incarnation
+        since = self._findings.since if same and pod.routed else None
         began = pod.started or pod.scheduled
         return TrialPod(
             restarts=pod.restarts,

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from speculative_operator.controller.answers import Answer, gathered, pages_of
+from speculative_operator.controller.answers import Answers, gathered, pages_of
 from speculative_operator.plan.trial import NotCompared, Speed
 from speculative_operator.tuning.contest import contest
 from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.page import Page
-from speculative_operator.tuning.window import Window
+from speculative_operator.tuning.window import Window, merged
 
 QUIET_SECONDS: Final = 5.0
-"""Without a request for so long there is no traffic to compare speed under; and engines that gave
-no page in that time will give none."""
+"""Without a request for so long there is no traffic to compare speed under."""
+
+SILENT_SECONDS: Final = 30.0
+"""Engines that gave no page in that time will give none."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What the engines of one revision have done, between one reading and the next."""
+
+    open: Gathering
+    stretches: tuple[Window, ...] = ()
+    pages: tuple[Page, ...] = ()
+
+    def read(self, answers: Answers, now: float) -> Side:
+        """With one more reading of all of them."""
+        gathering = gathered(self.open, answers, answers, now)
+        stretch = merged(gathering.windows().values())
+        return Side(
+            open=gathering.next(now),
+            stretches=(*self.stretches, stretch) if stretch.rows else self.stretches,
+            pages=tuple(pages_of(answers)),
+        )
+
+    @property
+    def silent(self) -> bool:
+        """Whether no engine has given a page yet."""
+        return not self.open.bases
+
+    @property
+    def idle(self) -> bool:
+        """Whether no engine has a request, or has ended a step."""
+        return not self.stretches and not any(page.running or page.waiting for page in self.pages)
 
 
 @dataclass(frozen=True)
@@ -23,35 +54,28 @@ class Race:
     """What both revisions have done since the pod on trial was put on the Service."""
 
     opened: float
-    running: Gathering = field(default=Gathering(opened=0.0))
-    new: Gathering = field(default=Gathering(opened=0.0))
-    pages: tuple[Page, ...] = ()
+    running: Side
+    new: Side
 
-    def read(self, running: Mapping[str, Answer], new: Mapping[str, Answer], now: float) -> Race:
+    @classmethod
+    def at(cls, now: float) -> Race:
+        """That begins."""
+        side = Side(Gathering(opened=now))
+        return cls(opened=now, running=side, new=side)
+
+    def read(self, running: Answers, new: Answers, now: float) -> Race:
         """With one more reading of all engines."""
-        return replace(
-            self,
-            running=gathered(replace(self.running, opened=self.opened), running, running, now),
-            new=gathered(replace(self.new, opened=self.opened), new, new, now),
-            pages=(*pages_of(running), *pages_of(new)),
-        )
+        return replace(self, running=self.running.read(running, now), new=self.new.read(new, now))
 
     def speed(self, arms: Iterable[int], now: float) -> Speed | None:
-        """How they compare; None while too little is known to say anything."""
-        waited = now - self.opened >= QUIET_SECONDS
-        if any(not page.plugin or not page.measured for page in self.pages) or (
-            waited and not (self.running.latest and self.new.latest)
-        ):
+        """How they compare; None while nothing can be said."""
+        since, sides = now - self.opened, (self.running, self.new)
+        untimed = any(not page.plugin or not page.measured for side in sides for page in side.pages)
+        silent = any(side.silent for side in sides)
+        if untimed or (silent and since >= SILENT_SECONDS):
             return NotCompared("Speed is not compared: the engines do not report step times.")
-        if self._quiet and waited:
-            return NotCompared("Speed is not compared: there are no requests.")
-        running, new = self.running.window(), self.new.window()
-        if not isinstance(running, Window) or not isinstance(new, Window):
+        if silent:
             return None
-        return contest(running, new, tuple(arms))
-
-    @property
-    def _quiet(self) -> bool:
-        parts = (*self.running.windows().values(), *self.new.windows().values())
-        idle = not any(page.running or page.waiting for page in self.pages)
-        return idle and not any(part.rows for part in parts)
+        if all(side.idle for side in sides) and since >= QUIET_SECONDS:
+            return NotCompared("Speed is not compared: there are no requests.")
+        return contest(self.running.stretches, self.new.stretches, tuple(arms))

@@ -46,12 +46,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is known of revision `key`; `answers` and `speed` are of the start `incarnation`."""
+    """What is known of revision `key`; all but `reference` is of the start `incarnation`. `since`
+    is the Unix time from which on its speed was compared: requests reach it, and its output is
+    known."""
 
     key: str
     reference: ReferenceOutput | None = None
     incarnation: str | None = None
     answers: Answers | None = None
+    since: float | None = None
     speed: Speed | None = None
 
     def of(self, case: Case) -> Findings:
@@ -150,8 +153,10 @@ class TrialChecks:
 
     async def _compare_speed(self, checks: _Checks, tell: Callable[[], None]) -> None:
         """For as long as requests reach the same start of the engine on trial."""
-        asked, opened = checks.case.incarnation, self._clock()
-        race = Race(opened)
+        asked, race = checks.case.incarnation, Race.at(self._clock())
+        if checks.findings.since is None:
+            checks.findings = replace(checks.findings, since=race.opened)
+            tell()
         while checks.case.arms and checks.case.incarnation == asked:
             case = checks.case
             running = await read_all(case.running.replicas, self._engines.read)

@@ -49,7 +49,7 @@ class TrialPod:
                node; None while it waits for one
     cause      why it is not ready, where anything tells
     answers    whether its engine lists the served names
-    serving    seconds on the Service, None while requests do not reach it
+    serving    seconds since requests reach it and its speed is compared, None while they do not
     admitted   it has passed so far that requests may reach it: it has started
     passes     what keeps it from starting may pass by itself, and is no matter of the revision
     beside     pods of another revision serve meanwhile, so it may take any time
@@ -153,8 +153,8 @@ def _compared(pod: TrialPod, spec: TrialSpec, output: str, speed: Speed | None) 
             )
         if speed.at_least > least:
             return Promote(
-                f"{output} It keeps up: at the same batch size its goodput is most likely more "
-                f"than {math.exp(speed.at_least):.2f} times the running revision's, at "
+                f"{output} It keeps up: with 95 % confidence its goodput at the same batch size is "
+                f"more than {math.exp(speed.at_least):.2f} times the running revision's, at "
                 f"K={speed.length}."
             )
     if pod.serving is not None and pod.serving >= spec.timeout_seconds:

@@ -169,6 +169,25 @@ def test_a_rejected_revision_goes_and_the_last_good_one_is_whole_again(
     assert condition(told(world), ConditionType.STALLED).reason == reason
 
 
+def test_time_counts_from_when_speed_is_compared() -> None:
+    """Not from the engine's start: its output may have taken minutes to compare, and a pod may have
+    been ready for long before an operator came that lets requests reach it."""
+    world, _ = trial()
+    world.speed = None
+    world.now = 10_000.0
+    passes(world)
+    assert probation(world).again_in is None
+
+    world.since = 9_990.0
+    assert probation(world).again_in == 590.0
+    world.now += 590.0
+    passes(world, 1)
+
+    verdict = world.seen().verdict(key(world))
+    assert verdict is not None
+    assert (verdict.standing, verdict.reason) == (Standing.GOOD, Reason.SPEED_NOT_MEASURED)
+
+
 def test_promotion_keeps_its_pod() -> None:
     """It is the first of the new ones."""
     world, _ = trial()

@@ -10,7 +10,7 @@ import pytest
 
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.controller import trial_questions
-from speculative_operator.controller.race import QUIET_SECONDS
+from speculative_operator.controller.race import QUIET_SECONDS, SILENT_SECONDS
 from speculative_operator.controller.trial_checks import (
     Case,
     Findings,
@@ -231,6 +231,52 @@ async def test_without_requests_nothing_is_waited_for(checks: TrialChecks, fakes
 
     assert findings.speed == NotCompared("Speed is not compared: there are no requests.")
     assert fakes.time <= 2 * QUIET_SECONDS
+
+
+async def test_the_prompts_of_a_trial_are_no_traffic(checks: TrialChecks, fakes: Fakes) -> None:
+    """They are answered before speed is compared; what was done by then does not count."""
+
+    def pages(replica: Replica, now: float) -> Page:
+        done = fakes.asked.count(replica.address)
+        return a_page(Traffic(GOOD).window({4: 32 * done}), running=0)
+
+    fakes.pages = pages
+    await found(checks, fakes, LOADING)
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert len(fakes.asked) == 3 * len(PROMPTS)
+    assert findings.speed == NotCompared("Speed is not compared: there are no requests.")
+
+
+async def test_it_is_known_since_when_speed_is_compared(checks: TrialChecks, fakes: Fakes) -> None:
+    """For that only so long may be waited. A pod that leaves the Service for a moment goes on."""
+    fakes.pages = lambda replica, now: a_page(Traffic(GOOD).window({4: 400}))
+    fakes.time = 7.0
+    assert (await found(checks, fakes, UP)).since is None
+
+    began = await found(checks, fakes, ON_SERVICE)
+    assert began.since == 7.0
+    fakes.time += 100.0
+    await found(checks, fakes, UP)
+    assert (await found(checks, fakes, ON_SERVICE)).since == 7.0
+    assert (await found(checks, fakes, replace(UP, incarnation="u2/1"))).since is None
+
+
+async def test_an_engine_that_is_silent_for_a_moment_is_waited_for(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """A busy machine may be late with a page."""
+
+    def pages(replica: Replica, now: float) -> Page | None:
+        late = replica is NEW and now < SILENT_SECONDS - 5
+        steps = {4: 400} if replica is OLD else {0: 60, 2: 60, 4: 60}
+        window = Traffic(GOOD).window({k: int(n * (now + 1)) for k, n in steps.items()})
+        return None if late else a_page(window)
+
+    fakes.pages = pages
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert isinstance(findings.speed, Contest)
 
 
 @pytest.mark.parametrize("plugin", [None, ""])

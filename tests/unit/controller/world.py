@@ -46,6 +46,7 @@ class World:
         self.now = 0.0
         self.reference: ReferenceOutput | None = SAME
         self.answers: Answers | None = SAID
+        self.since: float | None = None
         self.speed: Speed | None = NotCompared("Speed is not compared: there are no requests.")
         self.last_good: str | None = None
         self.choice: VariantChoice | None = None
@@ -84,7 +85,8 @@ class World:
             return None
         key = on_trial[-1]
         alive = [pod.incarnation for pod in self.seen().pods_of(key) if pod.alive]
-        return Findings(key, self.reference, next(iter(alive), None), self.answers, self.speed)
+        incarnation = next(iter(alive), None)
+        return Findings(key, self.reference, incarnation, self.answers, self.since, self.speed)
 
     def seen(self) -> Observed:
         """What a pass would see now."""
