@@ -29,8 +29,8 @@ class TrialSpec(ApiModel):
     )
     tolerance: Annotated[float, Field(ge=0, le=20)] = Field(
         default=0.5,
-        description="Nats. Where the two best tokens are nearer to each other, another token is no "
-        "difference: kernels differ in near ties.",
+        description="Nats. Where the two best tokens of the engine on trial are nearer to each "
+        "other, the other one of them is no difference: kernels differ in near ties.",
     )
     max_slowdown_percent: Annotated[int, Field(ge=1, le=90)] = Field(
         default=10,

@@ -136,7 +136,8 @@ class FallbackSpec(ApiModel):
         default=OnStartFailure.SERVE,
         description="Where speculation keeps engines from starting and no older revision serves: "
         "Serve starts them without the option that is at fault, else without speculation, and says "
-        "so; Fail starts none until the spec changes. It holds in every mode.",
+        "so; Fail starts none until the spec changes, but what serves in another form goes on. It "
+        "holds in every mode.",
     )
 
 

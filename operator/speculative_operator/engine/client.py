@@ -57,6 +57,10 @@ class Engines:
             status, body = await self._get(replica.address, self._state_port, "/state")
         except NotListening:
             return await self._read_vllm(replica.address)
+        except PageUnreadable:
+            raise
+        except EngineSilent as silence:
+            raise await self._told_apart(replica.address, silence) from silence
         if status != 200:
             raise EngineSilent(f"/state answered {status}")
         page = parse_state(body)
@@ -64,6 +68,18 @@ class Engines:
             return page
         own = await self._read_vllm(replica.address)
         return replace(own, plugin=page.plugin, vllm=page.vllm, reason=page.reason)
+
+    async def _told_apart(self, address: str, silence: EngineSilent) -> EngineSilent:
+        """The plugin's page comes from the engine's core, vLLM's own from another process: where
+        only that one answers, it is the core that hangs, and not the network."""
+        try:
+            own = await self._read_vllm(address)
+        except EngineSilent:
+            return silence
+        return EngineSilent(
+            f"port {self._state_port}: {silence}; port {self._http_port} answers and shows "
+            f"{own.running} running requests, so the engine's core hangs or has no CPU time"
+        )
 
     async def _read_vllm(self, address: str) -> Page:
         status, body = await self._get(address, self._http_port, "/metrics")

@@ -5,8 +5,9 @@ only the first difference of a prompt is looked at, and it counts unless it is s
 tokens are the engine's two best there, and the best is ahead by no more than the tolerance. An
 engine that is broken so that it is sure of nothing has other tokens there than the running one's.
 How sure it was is asked of the engine on trial alone, and only where it differs: the first
-log-probabilities after a start make an engine compile for half a minute, which must not happen to
-one that serves.
+log-probabilities after a start make an engine compile for seconds, or end where it has no compiler,
+and neither must happen to one that serves. The answer is as good as that of the running one: what
+the two differ by at that place is the sum of both gaps, and either may have the larger part of it.
 """
 
 from __future__ import annotations

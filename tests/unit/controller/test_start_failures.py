@@ -126,6 +126,17 @@ def test_another_spec_is_tried_at_once_and_the_same_by_refresh() -> None:
     assert world.replicas()[asked(world)] == 1
 
 
+def test_a_mended_secret_is_tried_by_refresh_and_status_says_so() -> None:
+    """The operator reads no Secret, so it cannot see that one was mended."""
+    world = started(**FAIL)
+    ended(world, "gated")
+
+    message = condition(status(world), ConditionType.READY).message
+    assert world.replicas() == {asked(world): 0}
+    assert "spec.model.credentials" in message
+    assert ANNOTATION_REFRESH in message
+
+
 def test_speculation_that_does_not_start_is_done_without() -> None:
     """The target runs, so requests are served; what is missing is told and stays told."""
     world = started()

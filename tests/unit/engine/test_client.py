@@ -165,6 +165,26 @@ async def test_a_hung_engine_is_silent_within_the_timeout(
     hang.set()
 
 
+async def test_a_core_that_hangs_is_told_apart_from_a_network_that_is_closed(
+    serve: Serve, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that answers vLLM's own metrics goes on."""
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.2)
+    hang = asyncio.Event()
+
+    async def core(request: web.Request) -> web.Response:
+        await hang.wait()
+        return web.Response()
+
+    async def front(request: web.Request) -> web.Response:
+        return web.Response(text=NOISY.read_text())
+
+    engines = Engines(session, state_port=await serve(core), http_port=await serve(front))
+    with pytest.raises(EngineSilent, match=r"no answer within .* the engine's core hangs"):
+        await engines.read(Pod())
+    hang.set()
+
+
 async def test_an_answer_that_breaks_off_is_silence(
     serve: Serve, session: aiohttp.ClientSession
 ) -> None:
