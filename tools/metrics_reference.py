@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from live_speculation.ledger import Outcome, Step
 from live_speculation.live import Engine, LiveSpeculation
 from live_speculation.pages import metrics
+from live_speculation.schedule import parse
 from speculative_operator.controller.described import (
     MODEL_PREFIX,
     OF_MODELS,
@@ -58,6 +59,9 @@ vLLM's own stand on the port `http` (8000).
 With five choices and traffic at ten batch sizes a pod has some 1,000 series.
 """
 
+SCHEDULE = b"""{"protocol":1,"table":[[1,1,1]],
+"trials":[{"batch":[1,1],"arms":[0],"share":0.1,"block":1,"rounds":1}]}"""
+
 
 def metrics_reference() -> str:
     """The page as Markdown."""
@@ -82,7 +86,9 @@ def _without_model_labels(families: Iterable[Described]) -> Iterable[Described]:
 
 def _of_plugin() -> Iterable[Described]:
     """From a page on which each family has a sample."""
-    live = LiveSpeculation(Engine(vllm=""))
+    live = LiveSpeculation(Engine(vllm="", lengths=frozenset({0, 1})))
+    live.offer(parse(SCHEDULE, live.engine.lengths))
+    live.table(0.0)
     step = Step(asked=1, batch=1, mixed=False, timed=True, began=0.0)
     live.ledger.book(step, 1.0, 2, Outcome(1, 1, 1, [1], [1]))
     for family in text_string_to_metric_families(metrics(live)):

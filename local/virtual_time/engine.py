@@ -10,13 +10,13 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from live_speculation.pages import state_json
+from live_speculation.pages import metrics, state_json
 from live_speculation.reading import INTERVAL, ScheduleReader
 from local.simulated_engine.arguments import Arguments
 from local.simulated_engine.assembly import assemble
 from local.simulated_engine.draft import Draft
 from local.simulated_engine.engine import Engine, Request
-from local.simulated_engine.faults import PageUnreachable, spoil_state
+from local.simulated_engine.faults import PageUnreachable, spoil_metrics, spoil_state
 from local.simulated_engine.world import World
 from speculative_operator.engine.state_page import parse_state
 
@@ -67,6 +67,13 @@ class VirtualEngine:
         if self.world.crash:
             raise PageUnreachable(f"the engine is dead: {self.world.crash}")
         return spoil_state(state_json(self._live), self.world.page)
+
+    def metrics(self, now: float) -> str:
+        """The text of the plugin's `/metrics`; PageUnreachable as `page`."""
+        self.play(now)
+        if self.world.crash:
+            raise PageUnreachable(f"the engine is dead: {self.world.crash}")
+        return spoil_metrics(metrics(self._live), self.world.page)
 
     def generated(self, now: float) -> float:
         """Tokens since the process started."""

@@ -22,6 +22,7 @@ from local.virtual_time.engine import Traffic, VirtualEngine
 from local.virtual_time.ports import Fleet, Memories, Pages, Record, Schedules
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.controller.tuner import Tuner
+from speculative_operator.controller.tuner_ports import Pages as PagesPort
 from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.plan.schedule import start_table
@@ -64,6 +65,7 @@ class Scene:
         self.engines = {f"pod-{number}": self.engine(number) for number in range(replicas)}
         self.record = Record()
         self.memories = Memories()
+        self.pages: PagesPort = Pages(self.engines)
         self.schedules = Schedules(self.engines)
         self.fleet = Fleet()
         self._tuner: asyncio.Task[None] | None = None
@@ -89,7 +91,7 @@ class Scene:
         ports = Ports(
             clock=VirtualClock(),
             fleet=self.fleet,
-            pages=Pages(self.engines),
+            pages=self.pages,
             schedules=self.schedules,
             memories=self.memories,
             report=self.record,

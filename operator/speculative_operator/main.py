@@ -54,6 +54,7 @@ from speculative_operator.controller.trial_checks import TrialChecks
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import Ports
 from speculative_operator.engine.client import Engines
+from speculative_operator.engine.prometheus import Prometheus
 
 
 async def operate(options: Options) -> None:
@@ -61,7 +62,7 @@ async def operate(options: Options) -> None:
     configuration = await load(options.kubeconfig)
     metrics = Metrics()
     async with Client(configuration, metrics.request) as client, aiohttp.ClientSession() as session:
-        operator = Operator(options, configuration, metrics, client, Engines(session))
+        operator = Operator(options, configuration, metrics, client, session)
         async with Server(options.port, metrics.registry, ready=operator.lease.answered):
             await operator.run()
 
@@ -75,7 +76,7 @@ class Operator:
         configuration: Configuration,
         metrics: Metrics,
         client: Client,
-        engines: Engines,
+        session: aiohttp.ClientSession,
     ) -> None:
         self.options = options
         self.configuration = configuration
@@ -89,6 +90,8 @@ class Operator:
         cache = self.cache = Cache()
         self.watcher = Watcher(cache, self.queue.add)
         children = Children(client, cache)
+        engines, known = Engines(session), options.prometheus
+        prometheus = Prometheus(session, known) if known is not None else None
         fleet = ModelFleet()
         metrics.watch_models(fleet.told)
         tools = Tools(
@@ -109,7 +112,7 @@ class Operator:
             Ports(
                 clock=WallClock(),
                 fleet=fleet,
-                pages=PageSources(engines, metrics.timed_read),
+                pages=PageSources(engines, prometheus, metrics.timed_read),
                 schedules=KubernetesSchedules(cache, children),
                 memories=KubernetesMemory(cache, children),
                 report=KubernetesReport(fleet, self.events, self.queue.add),

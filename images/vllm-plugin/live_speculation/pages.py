@@ -112,9 +112,15 @@ def metrics(live: LiveSpeculation) -> str:
     )
     for name, text, value in gauges:
         lines += _family(name, text, "gauge", [("", value)])
+    left = (
+        (f'{{low="{trial["batch"][0]}",high="{trial["batch"][1]}"}}', trial["rounds_left"])
+        for trial in page["trials"]
+    )
+    lines += _family("speculation_trial_rounds_left", "Rounds to play, by batch.", "gauge", left)
     info = {
-        key: page[key] for key in ("protocol", "plugin", "vllm", "runner", "method", "tunable",
-                                   "reason", "hash_read", "hash_in_force", "error")
+        key: page[key] for key in ("protocol", "plugin", "vllm", "runner", "method", "capacity",
+                                   "tunable", "measured", "reason", "hash_read", "hash_in_force",
+                                   "error")
     }  # fmt: skip
     labels = ",".join(f'{key}="{_label(value)}"' for key, value in info.items())
     lines += _family("speculation_info", "What serves here.", "gauge", [(f"{{{labels}}}", 1)])

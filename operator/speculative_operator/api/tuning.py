@@ -32,6 +32,13 @@ class Objective(StrEnum):
     LATENCY = "Latency"
 
 
+class MetricsSource(StrEnum):
+    """Pods are asked by the operator itself, Prometheus has asked them before."""
+
+    PODS = "Pods"
+    PROMETHEUS = "Prometheus"
+
+
 class Bounds(ApiModel):
     """Limits of the proposal length, both in; equal ones pin it. min above 0 forbids fallback."""
 
@@ -189,6 +196,12 @@ class TuningSpec(ApiModel):
         description="Goodput that speculation must bring over plain decoding to be kept on.",
     )
     window: WindowSpec = Field(default=WindowSpec(), description="When a measuring window closes.")
+    source: MetricsSource = Field(
+        default=MetricsSource.PODS,
+        description="Where the engines' numbers come from. Pods: the operator reads each engine. "
+        "Prometheus: it asks the Prometheus of the chart's value monitoring.prometheus.url, which "
+        "has to scrape the ports speculation and http of the pods at least every 30 s.",
+    )
     trial_share_percent: Annotated[int, Field(ge=0, le=MOST_TRIAL_PERCENT)] = Field(
         default=10,
         description="Most of an engine's steps that may be spent on trying other proposal "

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from speculative_operator.api.runtime import PullPolicy
 from speculative_operator.cluster.lease import LeaseSettings
+from speculative_operator.engine.prometheus import PrometheusSettings
 from speculative_operator.plan.settings import Settings
 
 DEFAULT_WORKERS = 16
@@ -23,6 +24,7 @@ class Options:
     namespaces  those that are looked at; () for all
     kubeconfig  how the API server is reached from outside of the cluster
     workers     models that are worked on at once
+    prometheus  where models with tuning.source: Prometheus are read; None where there is none
     capacity    whether nodes and everybody's pods may be read, to count free GPUs
     """
 
@@ -34,6 +36,7 @@ class Options:
     capacity: bool
     settings: Settings
     lease: LeaseSettings
+    prometheus: PrometheusSettings | None
 
 
 def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
@@ -53,7 +56,12 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     parser.add_argument(
         "--count-gpus", action="store_true", help="read nodes and all pods to count free GPUs"
     )
+    parser.add_argument("--prometheus-url", help="where tuning.source: Prometheus reads")
+    parser.add_argument("--prometheus-token-file", type=Path, help="the bearer token for it")
+    parser.add_argument("--prometheus-ca-file", type=Path, help="certificates to check it by")
     flags = parser.parse_args(arguments)
+    if not flags.prometheus_url and (flags.prometheus_token_file or flags.prometheus_ca_file):
+        parser.error("a token or certificates are for a Prometheus: set --prometheus-url, too")
     missing = [
         name for name in ("SPM_ENGINE_IMAGE", "SPM_PLUGIN_IMAGE") if not environment.get(name)
     ]
@@ -78,4 +86,9 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
             name=environment.get("SPM_LEASE_NAME", "speculative-operator"),
             identity=environment.get("SPM_POD_NAME") or socket.gethostname(),
         ),
+        prometheus=PrometheusSettings(
+            flags.prometheus_url, flags.prometheus_token_file, flags.prometheus_ca_file
+        )
+        if flags.prometheus_url
+        else None,
     )

@@ -36,6 +36,7 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
         replicas=_replicas(pods),
         plain=_replicas(plain),
         replaces=model.spec.tuning.replace_faulty_pods is ReplaceFaultyPods.ONE_AT_A_TIME,
+        source=model.spec.tuning.source,
         downtime=model.spec.rollout.allow_downtime,
         startup=min((p.startup for p in (*pods, *plain) if p.startup is not None), default=None),
     )

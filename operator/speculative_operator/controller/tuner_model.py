@@ -171,7 +171,7 @@ class ModelTuning:
     def _next_pass(self, now: float, pace: float) -> float:
         limits, pages = self.model.policy.window, self._all_pages
         pace *= 0.75 + self._share / 2
-        if not self._delivery.application.in_force and not self._delivery.application.late(now):
+        if not self._delivery.application.in_force and not self._delivery.late(now):
             return now + APPLYING_READ_SECONDS
         if pages and not any(page.running or page.waiting for page in pages):
             return now + max(IDLE_READ_SECONDS, pace)
@@ -245,7 +245,7 @@ class ModelTuning:
             not_tunable=not_tunable(self._answers),
             unscheduled=self.model.restart_helps and self.model.policy.mode is not TuningMode.OFF,
             applying=not away and self._delivery.under_way(decision),
-            late=not away and self._delivery.application.late(now),
+            late=not away and self._delivery.late(now),
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
         odd = {standing.uid: standing.text for standing in reversed(state.replicas.odd)}

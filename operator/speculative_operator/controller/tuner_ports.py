@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from speculative_operator.api.tuning import MetricsSource
 from speculative_operator.tuning.alternatives import Alternative, NextLook
 from speculative_operator.tuning.memory import Memory
 from speculative_operator.tuning.outlook import Outlook
@@ -42,7 +43,7 @@ class TunedModel:
     schedule (only then can they be tuned), `restart_helps` whether they were not and new ones would
     be, `look` is the value of the annotation that asks for trials at once, `startup` how many
     seconds its pods took to be Ready. `replaces` allows to replace pods whose engines are at fault,
-    `downtime` also the last one that serves.
+    `downtime` also the last one that serves. `source` is where their numbers are read.
     """
 
     uid: str
@@ -58,6 +59,7 @@ class TunedModel:
     startup: float | None = None
     replaces: bool = False
     downtime: bool = False
+    source: MetricsSource = MetricsSource.PODS
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Watched:
         pulses = {uid: known for uid, known in self.pulses.items() if uid in names}
         for uid, answer in answers.items():
             if uid in names and isinstance(answer, Page):
-                pulses[uid] = pulse(self.pulses.get(uid), answer, now)
+                pulses[uid] = pulse(self.pulses.get(uid), answer, now - answer.age)
         hung = {uid: hang_in_words(names[uid]) for uid, seen in pulses.items() if seen.hangs}
         news = (
             Notice(EventReason.ENGINE_HANGS, words, warning=True)

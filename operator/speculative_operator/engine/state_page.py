@@ -41,6 +41,11 @@ def parse_state(text: str | bytes) -> Page:
         raise PageUnreadable(f"page is no JSON: {error}") from error
     if not isinstance(body, dict):
         raise PageUnreadable("page is no JSON object")
+    return read_state(body)
+
+
+def read_state(body: Mapping[str, Any]) -> Page:
+    """The page from the values of `/state`, or PageUnreadable."""
     if body.get("protocol") != PROTOCOL:
         raise PageUnreadable(f"protocol {body.get('protocol')!r}: this operator reads {PROTOCOL}")
     if body.get("edges") != list(EDGES):

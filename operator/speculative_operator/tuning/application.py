@@ -39,16 +39,17 @@ class Application:
         """Whether it should be handed on (again) now."""
         if self.in_force or self.attempts > len(WAITS):
             return False
-        wait = ATTEMPTS_AT[self.attempts - 1] if self.attempts else 0.0
-        return now - self.since >= wait
+        return not self.attempts or now - self.since >= ATTEMPTS_AT[self.attempts - 1]
 
     def attempted(self) -> Application:
         return replace(self, attempts=self.attempts + 1)
 
-    def seen(self, pages: Iterable[Page]) -> Application:
+    def seen(self, pages: Iterable[Page], now: float) -> Application:
         """After reading the ready engines. Those that cannot be tuned do not count; without one
-        that can, nothing is known."""
+        that can, nothing is known. A page from before it was handed on says nothing of it."""
         tunable = [page for page in pages if page.tunable]
+        if any(now - page.age < self.since for page in tunable):
+            return self
         return replace(self, in_force=all(taken_up(page, self.digest) for page in tunable))
 
     def late(self, now: float) -> bool:

@@ -41,7 +41,8 @@ class Pulse:
 
 
 def pulse(before: Pulse | None, page: Page, now: float) -> Pulse:
-    """With one more page of the same engine. An engine that does not answer gives no evidence."""
+    """With one more page of the same engine, which was its at `now`. An engine that does not answer
+    gives no evidence."""
     if before is None or not _stands_still(before, page, now):
         return Pulse(page.counters, now, now, patience=_patience(page))
     return Pulse(page.counters, now, before.since, before.readings + 1, before.patience)

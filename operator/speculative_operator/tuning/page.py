@@ -110,6 +110,7 @@ class Counters:
 class Page:
     """What an engine says of itself at one moment.
 
+    `age` is how many seconds ago that was, where the page was not read from the engine itself.
     `plugin` is the plugin's version, "" where the page comes from vLLM's own metrics; such an
     engine is never `tunable`. `lease` is that of the schedule it has read. `measured` is False
     where the plugin answers but could not be put into this vLLM: its counters count nothing.
@@ -131,3 +132,4 @@ class Page:
     trials: tuple[TrialLeft, ...]
     counters: Counters
     measured: bool = True
+    age: float = 0.0

@@ -99,7 +99,8 @@ class Window:
 
 
 def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvidence:
-    """What one engine did since its counters were `before`, or why that cannot be said."""
+    """What one engine did since its counters were `before`, some `seconds` ago, or why that cannot
+    be said."""
     counters = after.counters
     if not before.same_start(counters):
         return NoEvidence(Reason.NOT_ENOUGH_DRAFTS, "the engine restarted")
@@ -109,7 +110,7 @@ def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvid
     positions = _subtract(before.positions, counters.positions, Proposed())
     if rows is None or positions is None:
         return NoEvidence(Reason.METRICS_INVALID, "the engine's counters went back")
-    if after.running and not rows and seconds > STALLED_SECONDS:
+    if after.running and not rows and seconds - after.age > STALLED_SECONDS:
         return NoEvidence(Reason.METRICS_INVALID, "the engine's counters stand still under load")
     return Window(
         seconds=seconds,

@@ -8,6 +8,7 @@ import pytest
 
 from speculative_operator.api.runtime import PullPolicy
 from speculative_operator.controller.options import DEFAULT_PORT, DEFAULT_WORKERS, read_options
+from speculative_operator.engine.prometheus import PrometheusSettings
 
 IMAGES = {"SPM_ENGINE_IMAGE": "engine:1", "SPM_PLUGIN_IMAGE": "plugin:1"}
 
@@ -36,6 +37,20 @@ def test_a_missing_image_is_named(missing: str, capsys: pytest.CaptureFixture[st
 def test_namespaces_come_with_commas() -> None:
     """As the chart writes them; a comma too many is no namespace without a name."""
     assert read_options(["--namespaces=a,b,"], IMAGES).namespaces == ("a", "b")
+
+
+def test_a_prometheus_is_known_by_its_address(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without one a model that asks for it is told so; a token alone would be sent nowhere."""
+    assert read_options([], IMAGES).prometheus is None
+
+    found = read_options(
+        ["--prometheus-url=http://here:9090", "--prometheus-token-file=token"], IMAGES
+    )
+    assert found.prometheus == PrometheusSettings("http://here:9090", Path("token"), None)
+
+    with pytest.raises(SystemExit):
+        read_options(["--prometheus-token-file=token"], IMAGES)
+    assert "set --prometheus-url, too" in capsys.readouterr().err
 
 
 def test_flags_say_how_it_runs() -> None:

@@ -95,8 +95,8 @@ def test_the_info_metric_names_everything_that_is_not_a_number(live: LiveSpecula
     labels = families["speculation_info"].samples[0].labels
     assert labels == {
         "protocol": "1", "plugin": state(live)["plugin"], "vllm": "0.33.0+rocm", "runner": "V2",
-        "method": "dflash", "tunable": "false", "reason": 'say "no"\n',
-        "hash_read": "", "hash_in_force": "", "error": "",
+        "method": "dflash", "capacity": "4", "measured": "true", "tunable": "false",
+        "reason": 'say "no"\n', "hash_read": "", "hash_in_force": "", "error": "",
     }  # fmt: skip
 
 

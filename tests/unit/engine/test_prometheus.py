@@ -1,0 +1,168 @@
+"""The client of Prometheus against a real HTTP server: every failure is no evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from live_speculation.live import Engine, LiveSpeculation
+from live_speculation.pages import metrics
+from speculative_operator.engine import prometheus
+from speculative_operator.engine.prometheus import Prometheus, PrometheusSettings
+from speculative_operator.engine.unreadable import PageUnreadable
+from speculative_operator.errors import EngineSilent
+from tests.support.scrapes import Scrapes
+
+NOW = 1_000.0
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Ask = Callable[..., Awaitable[Prometheus]]
+
+
+@pytest.fixture
+async def serving() -> AsyncIterator[Ask]:
+    """A client of a server that answers every query by one handler."""
+    runners = []
+    async with aiohttp.ClientSession() as session:
+
+        async def start(handler: Handler, token: Path | None = None) -> Prometheus:
+            app = web.Application()
+            app.router.add_post("/prom/api/v1/query", handler)
+            runner = web.AppRunner(app)
+            runners.append(runner)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/prom/"
+            return Prometheus(session, PrometheusSettings(url, token), lambda: NOW)
+
+        yield start
+        for runner in runners:
+            await runner.cleanup()
+
+
+def answering(status: int = 200, text: str = "{}") -> Handler:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=text, content_type="application/json")
+
+    return handler
+
+
+def scraped() -> Scrapes:
+    found = Scrapes()
+    page = metrics(LiveSpeculation(Engine("0.33.0", method="mtp", capacity=3)))
+    found.scrape(page, NOW - 7, pod="pod-1", namespace="ns")
+    return found
+
+
+async def test_a_pod_is_read_with_the_token_of_today(serving: Ask, tmp_path: Path) -> None:
+    """The address may have a path; a token is renewed on disk while the operator runs."""
+    seen = []
+
+    async def handler(request: web.Request) -> web.Response:
+        form = await request.post()
+        seen.append((request.headers["Authorization"], str(form["query"])))
+        return web.json_response(scraped().answer("pod-1", NOW))
+
+    token = tmp_path / "token"
+    token.write_text("old\n")
+    client = await serving(handler, token)
+    page = await client.read("ns", "pod-1")
+    token.write_text("new")
+    await client.read("ns", "pod-1")
+
+    assert (page.method, page.capacity, page.age) == ("mtp", 3, 7.0)
+    assert [authorization for authorization, _ in seen] == ["Bearer old", "Bearer new"]
+    assert 'namespace="ns",pod="pod-1"' in seen[0][1]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "why"),
+    [
+        (401, "", "name the Secret of its token"),
+        (403, "", "name the Secret of its token"),
+        (422, '{"error":"too many samples"}', "answered 422: .*too many samples"),
+        (503, "", "answered 503"),
+    ],
+)
+async def test_a_refusal_is_told_in_its_words(
+    serving: Ask, status: int, text: str, why: str
+) -> None:
+    """It stands in the condition, where the user looks."""
+    client = await serving(answering(status, text))
+
+    with pytest.raises(EngineSilent, match=why) as silence:
+        await client.read("ns", "pod-1")
+    assert not isinstance(silence.value, PageUnreadable)
+
+
+async def test_a_token_that_is_refused_is_named(serving: Ask, tmp_path: Path) -> None:
+    """A file that is not there is no token."""
+    client = await serving(answering(401), tmp_path / "token")
+    with pytest.raises(EngineSilent, match="No such file"):
+        await client.read("ns", "pod-1")
+
+    (tmp_path / "token").write_text("stale")
+    with pytest.raises(EngineSilent, match=r"it refuses the token in .*/token"):
+        await client.read("ns", "pod-1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html>",
+        "[]",
+        "{}",
+        '{"data":{"resultType":"vector","result":[]}}',
+        '{"data":{"resultType":"matrix","result":[{"metric":{},"values":[]}]}}',
+    ],
+)
+async def test_what_is_no_answer_of_prometheus_is_refused(serving: Ask, text: str) -> None:
+    """Another server may stand at the address, for example a login page."""
+    client = await serving(answering(text=text))
+
+    with pytest.raises(PageUnreadable):
+        await client.read("ns", "pod-1")
+
+
+async def test_nothing_scraped_is_no_evidence(serving: Ask) -> None:
+    """A Prometheus that has just started, or does not scrape the pods."""
+    client = await serving(answering(text='{"data":{"resultType":"matrix","result":[]}}'))
+
+    with pytest.raises(EngineSilent, match="let it scrape"):
+        await client.read("ns", "pod-1")
+
+
+async def test_an_outage_is_no_evidence() -> None:
+    """Nobody listens there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with aiohttp.ClientSession() as session:
+        client = Prometheus(session, PrometheusSettings(f"http://127.0.0.1:{port}"))
+
+        with pytest.raises(EngineSilent, match=f"127.0.0.1:{port}/api/v1/query: ClientConnector"):
+            await client.read("ns", "pod-1")
+
+
+async def test_one_that_does_not_answer_is_left(
+    serving: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass of the tuner ends in bounded time."""
+    monkeypatch.setattr(prometheus, "TIMEOUT_SECONDS", 0.05)
+
+    hang = asyncio.Event()
+
+    async def handler(_: web.Request) -> web.Response:
+        await hang.wait()
+        return web.Response()
+
+    client = await serving(handler)
+
+    with pytest.raises(EngineSilent, match="no answer within"):
+        await client.read("ns", "pod-1")
+    hang.set()
