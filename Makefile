@@ -55,6 +55,11 @@ lock: ## Pin what pyproject.toml asks for: the operator image's requirements and
 generate: ## Write the CRD and the reference of the resource from the models in api/.
 	$(PYTHON) -m tools.generate
 
+.PHONY: docs
+docs: .venv/ready ## Build the site of docs/ into dist/site; any warning is an error.
+	.venv/bin/sphinx-build --quiet --fail-on-warning --nitpicky --fresh-env docs dist/site
+	@echo "built: $(CURDIR)/dist/site/index.html"
+
 .PHONY: golden
 golden: ## Rewrite the golden manifests of every example.
 	$(PYTHON) -m tools.golden
@@ -76,6 +81,10 @@ cluster-down: ## Stop the local cluster and remove all that it left on this mach
 .PHONY: kubectl
 kubectl: ## Talk to the local cluster: make kubectl ARGS="get spm -A".
 	@$(CLUSTER) kubectl $(ARGS)
+
+.PHONY: shell
+shell: cluster ## Open a shell inside the local cluster's network, with its kubectl and helm.
+	@$(INSIDE) bash
 
 .PHONY: demo
 demo: install ## Serve a tiny model with the real vLLM on the CPU and watch its proposal length being tuned.

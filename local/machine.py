@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.layout import KUBECONFIG, LOGS, MACHINE
-from local.paths import CHECKOUT
+from local.paths import CHECKOUT, LOCAL
 from local.waiting import wait_for
+
+PROGRAMS = LOCAL / "bin"
+"""What kubectl of this checkout finds as its plugins."""
 
 UNSHARE = (
     "unshare", "--net", "--mount", "--propagation", "private",
@@ -100,12 +103,9 @@ def stop(machine: Machine) -> None:
 
 
 def environment(binaries: Path) -> dict[str, str]:
-    """The caller's environment with this cluster's kubectl, helm and kubeconfig."""
-    return {
-        **os.environ,
-        "KUBECONFIG": str(KUBECONFIG),
-        "PATH": f"{binaries}:{os.environ.get('PATH', os.defpath)}",
-    }
+    """The caller's environment with this cluster's kubectl, its plugin, helm and kubeconfig."""
+    folders = (str(PROGRAMS), str(binaries), os.environ.get("PATH", os.defpath))
+    return {**os.environ, "KUBECONFIG": str(KUBECONFIG), "PATH": os.pathsep.join(folders)}
 
 
 def in_its_network(machine: Machine) -> bool:

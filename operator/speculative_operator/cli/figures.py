@@ -66,7 +66,7 @@ def goodput_over_time(record: Record) -> str:
         below.xaxis.set_major_locator(locator)
         formatter = ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
         below.xaxis.set_major_formatter(formatter)
-        return _svg(figure)
+        return as_svg(figure)
 
 
 def _mark(above: Axes, below: Axes, decided: Sequence[Change]) -> None:
@@ -95,7 +95,7 @@ def acceptance_by_position(record: Record) -> str:
         axes.set_ylim(0, 1)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _legend(axes)
-        return _svg(figure)
+        return as_svg(figure)
 
 
 def _chance(at: Proposed) -> float:
@@ -145,7 +145,7 @@ def _curves(record: Record, up: str, curves: Curves) -> str:
         axes.axhline(1.0, color=GREY, linewidth=0.8)
         axes.set_xticks((0, *record.policy.choices))
         _legend(axes)
-        return _svg(figure)
+        return as_svg(figure)
 
 
 def _curve(
@@ -185,7 +185,7 @@ def _time(unix: float) -> datetime:
     return datetime.fromtimestamp(unix, UTC)
 
 
-def _svg(figure: Figure) -> str:
+def as_svg(figure: Figure) -> str:
     """The `svg` element, without the prologue of a file of its own."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})

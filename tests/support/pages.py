@@ -1,0 +1,63 @@
+"""The pages that users read, and what stands in their fenced blocks.
+
+A fence says what its block is, and a block of commands says who runs it:
+
+```sh run        a test, on the local cluster, all blocks of a page in their order
+```sh gpu        nobody here: it needs AMD's hardware
+```sh outside    nobody here: it needs a cluster in use, a registry or a hub
+```sh long       nobody in a test: it takes longer than tests have
+```console …     the same four, with `$ ` before what is typed and the answer below
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+PAGES = (CHECKOUT / "README.md", *sorted(DOCS.rglob("*.md")))
+SHELL = frozenset({"sh", "console"})
+MARKS = frozenset({"run", "gpu", "outside", "long"})
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block. `line` counts from 1; `mark` is what follows the language."""
+
+    page: Path
+    line: int
+    language: str
+    mark: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(CHECKOUT)}:{self.line}"
+
+    @property
+    def typed(self) -> str:
+        """What a reader types: of a console, the lines after `$ `."""
+        if self.language != "console":
+            return self.text
+        return "".join(
+            line.removeprefix("$ ")
+            for line in self.text.splitlines(keepends=True)
+            if line.startswith("$ ")
+        )
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Every fenced block of a page but directives of the site, in order."""
+    for token in MarkdownIt().parse(page.read_text()):
+        if token.type == "fence" and not token.info.startswith("{"):
+            assert token.map is not None
+            language, _, mark = token.info.strip().partition(" ")
+            yield Block(page, token.map[0] + 1, language, mark, token.content)
+
+
+def shell_blocks() -> tuple[Block, ...]:
+    """All that is to be typed, on all pages."""
+    return tuple(block for page in PAGES for block in blocks(page) if block.language in SHELL)
