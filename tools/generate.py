@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from speculative_operator.api.schema import CRD_NAME, Schema, custom_resource_definition
+from tools.cli_reference import cli_reference
 from tools.metrics_reference import metrics_reference
 from tools.reference import reference
 
@@ -19,11 +20,16 @@ CRD = CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml"
 CHART_CRD = CHECKOUT / "charts" / "speculative-operator" / "templates" / "crd.yaml"
 REFERENCE = CHECKOUT / "docs" / "reference" / "resource.md"
 METRICS = CHECKOUT / "docs" / "reference" / "metrics.md"
+CLI = CHECKOUT / "docs" / "reference" / "cli.md"
 
 HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not edit."
 METRICS_HEADER = (
     "Made by `make generate` from operator/speculative_operator/controller/described.py and the "
     "plugin's page. Do not edit."
+)
+
+CLI_HEADER = (
+    "Made by `make generate` from operator/speculative_operator/cli/options.py. Do not edit."
 )
 
 # Helm never upgrades what lies in a chart's `crds/` folder, so the CRD is a template. The policy
@@ -56,6 +62,7 @@ def files() -> Mapping[Path, str]:
         CHART_CRD: CHART_HEAD + dump({"spec": crd["spec"]}) + CHART_TAIL,
         REFERENCE: f"<!-- {HEADER} -->\n{reference(crd)}",
         METRICS: f"<!-- {METRICS_HEADER} -->\n{metrics_reference()}",
+        CLI: f"<!-- {CLI_HEADER} -->\n{cli_reference()}",
     }
 
 

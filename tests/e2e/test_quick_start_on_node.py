@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from local import install
+from speculative_operator import __version__
 from tests.e2e.conftest import Operator
 from tests.support.api import KubernetesApi
 from tests.support.pages import CHECKOUT, DOCS, blocks
@@ -38,7 +40,8 @@ def test_the_quick_start_does_what_it_says(
 
     print(done.stdout)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert "spm/simulated condition met" in done.stdout.replace("model.speculation.dev", "spm")
+    assert f"operator             {__version__} in {install.NAMESPACE}" in done.stdout
+    assert "speculativemodel.speculation.dev/simulated condition met" in done.stdout
     assert '"object":"text_completion"' in done.stdout.replace(" ", "")
     assert "0 failed" in done.stdout
     assert "why not" in done.stdout

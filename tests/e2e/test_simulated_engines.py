@@ -152,7 +152,7 @@ def test_kubectl_speculation_explains_reports_and_replays(
     simulated: Served, cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     """The installed console script, found by kubectl, on what the operator has written."""
-    speculation = install_cli(tmp_path / "installed", cluster)
+    speculation = install_cli(tmp_path / "installed", cluster.kubeconfig)
     with traffic(simulated.url(), simulated.name, CLIENTS):
         simulated.wait(
             "the status has alternatives",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 from local import binaries
-from local.access import ClusterAccess
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
 class InstalledCli:
-    """`kubectl speculation` from a folder that the package was installed into."""
+    """`kubectl speculation` from the virtual environment that the package was installed into."""
 
     folder: Path
     kubeconfig: Path
@@ -28,7 +28,6 @@ class InstalledCli:
             [binaries.folder() / "kubectl", "speculation", *arguments],
             env={
                 "PATH": path,
-                "PYTHONPATH": str(self.folder),
                 "KUBECONFIG": str(self.kubeconfig),
                 "HOME": str(self.folder),
             },
@@ -39,9 +38,16 @@ class InstalledCli:
         )
 
 
-def install_cli(folder: Path, cluster: ClusterAccess) -> InstalledCli:
-    """Builds the wheel of this checkout and installs it, without its dependencies."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    options = ["--no-build-isolation", "--target", str(folder), str(CHECKOUT)]
-    subprocess.run([*command, *options], check=True, capture_output=True)
-    return InstalledCli(folder, cluster.kubeconfig)
+def install_cli(folder: Path, kubeconfig: Path) -> InstalledCli:
+    """Installs this checkout as pip and pipx do, into a fresh virtual environment.
+
+    Nothing is downloaded: what the package says that it needs is found among our own packages, and
+    pip refuses if something is not there.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (ours,) = folder.glob("lib/python3*/site-packages")
+    (ours / "developer.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install"]
+    offline = ["--quiet", "--no-index", "--no-build-isolation"]
+    subprocess.run([*pip, *offline, f"{CHECKOUT}[cli]"], check=True, capture_output=True)
+    return InstalledCli(folder, kubeconfig)

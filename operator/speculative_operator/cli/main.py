@@ -30,6 +30,11 @@ def main() -> None:
 
 def run(options: Options) -> None:
     """Each command imports what it draws with: none needs all of it."""
+    if options.command == "version":
+        from speculative_operator.cli.version import show_versions  # noqa: PLC0415
+
+        asyncio.run(show_versions(options))
+        return
     found = _found(options)
     match options.command:
         case "explain":

@@ -15,7 +15,11 @@ COMMANDS = {
     "explain": "why K is what it is: a table and a chart in the terminal",
     "report": "the same and more as a page of plots that opens offline",
     "replay": "what the policy would have decided on the recorded windows with other settings",
+    "version": "of this command and of the operators in the cluster",
 }
+
+SAVED = frozenset({"report", "replay"})
+"""Commands that a saved ConfigMap is enough for."""
 
 REPORT = Path("report.html")
 
@@ -36,8 +40,8 @@ class Options:
     """One call.
 
     command     one of COMMANDS
-    name        the model's
-    namespace   None for that of the kubeconfig's context
+    name        the model's; empty for version, and for a file
+    namespace   None for that of the kubeconfig's context; for version, for all
     kubeconfig  as in the variable KUBECONFIG
     file        a saved tuning ConfigMap instead of the cluster, if any
     output      where the report goes; REPORT where nothing is said
@@ -55,14 +59,14 @@ class Options:
 
 def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Ends the process with a message when the arguments mean nothing."""
-    parser = _parser(environment)
+    parser = argument_parser(environment)
     flags = parser.parse_args(arguments)
     given = vars(flags)
-    if not flags.name and not given.get("file"):
+    if flags.command in SAVED and not flags.name and not flags.file:
         parser.error("name a model, or a saved ConfigMap by -f")
     return Options(
         command=flags.command,
-        name=flags.name or "",
+        name=given.get("name") or "",
         namespace=flags.namespace,
         kubeconfig=flags.kubeconfig,
         context=flags.context,
@@ -78,7 +82,8 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     )
 
 
-def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+def argument_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """All commands and their flags."""
     parser = argparse.ArgumentParser(
         prog="kubectl speculation", description="Tells why a SpeculativeModel plays its K."
     )
@@ -86,9 +91,12 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, meaning in COMMANDS.items():
         command = commands.add_parser(name, help=meaning, description=meaning)
-        saved = name != "explain"
-        command.add_argument("name", metavar="NAME", nargs="?" if saved else None, help="the model")
-        command.add_argument("-n", "--namespace", help="by default that of the context")
+        saved = name in SAVED
+        if name != "version":
+            optional = "?" if saved else None
+            command.add_argument("name", metavar="NAME", nargs=optional, help="the model")
+        where = "all of them" if name == "version" else "that of the context"
+        command.add_argument("-n", "--namespace", help=f"by default {where}")
         command.add_argument("--context", help="of the kubeconfig; by default the current one")
         command.add_argument(
             "--kubeconfig",

@@ -174,9 +174,11 @@ class Client:
         )
         return [{"kind": kind, "metadata": item["metadata"]} async for item in items]
 
-    async def select(self, kind: str, query: Mapping[str, str]) -> list[Manifest]:
-        """All objects of a kind, in all namespaces, that the selectors in `query` match."""
-        items = self._pages(Request("GET", kind, RESOURCES[kind].path(None), query))
+    async def select(
+        self, kind: str, query: Mapping[str, str], namespace: str | None = None
+    ) -> list[Manifest]:
+        """All objects of a kind that the selectors in `query` match; None: in all namespaces."""
+        items = self._pages(Request("GET", kind, RESOURCES[kind].path(namespace), query))
         return [item async for item in items]
 
     async def _pages(self, request: Request) -> AsyncIterator[Manifest]:
