@@ -21,7 +21,7 @@ copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
 html_theme = "furo"
-html_title = f"speculative-operator {release}"
+html_title = project
 html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from speculative_operator.cli.options import COMMANDS, argument_parser
 
 INTRODUCTION = """\
-# kubectl speculation
+# Commands
 
 Every command and flag; [the command](../cli.md) shows what they print.
 Data goes to standard output, what is wrong to standard error with exit code 1.
