@@ -47,7 +47,8 @@ def install_cli(folder: Path, kubeconfig: Path) -> InstalledCli:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (ours,) = folder.glob("lib/python3*/site-packages")
     (ours / "developer.pth").write_text(sysconfig.get_path("purelib"))
-    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install"]
+    python = str(folder / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install"]
     offline = ["--quiet", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, *offline, f"{CHECKOUT}[cli]"], check=True, capture_output=True)
     return InstalledCli(folder, kubeconfig)

@@ -20,8 +20,11 @@ class Cluster(Client):
         self.forbidden = forbidden
         self.asked: list[str] = []
 
-    async def select(self, kind: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
+    async def select(
+        self, kind: str, query: Mapping[str, str], namespace: str | None = None
+    ) -> list[dict[str, Any]]:
         """The answer to one listing."""
+        assert namespace is None
         self.asked.append(kind)
         if self.forbidden:
             raise Refused("GET /api/v1/nodes", FORBIDDEN, "Forbidden", "not allowed")
