@@ -52,6 +52,9 @@ TELLING: Final = frozenset({("PodScheduled", "False"), ("PodScheduled", "True"),
 """Conditions of a pod that say something: whether it waits for a node, since when it is on one, and
 since when it is ready. Not to be ready is what is assumed of it anyway."""
 
+LOST: Final = ("Ready", "False")
+"""Where an engine has ended, since when it is not ready tells whether it ever was."""
+
 RESTORED_AS_IT_WAS: Final = frozenset({"ControllerRevision", "ConfigMap"})
 """Kinds that cannot be rendered again from the spec: a record of the past, the tuner's schedule."""
 
@@ -281,12 +284,21 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
                     if key in condition
                 }
                 for condition in status.get("conditions") or ()
-                if (condition["type"], condition["status"]) in TELLING
+                if (said := (condition["type"], condition["status"])) in TELLING
+                or (said == LOST and _has_ended(status))
             ],
             "initContainerStatuses": _containers(status, "initContainerStatuses"),
             "containerStatuses": _containers(status, "containerStatuses"),
         },
     }
+
+
+def _has_ended(status: Mapping[str, Any]) -> bool:
+    """Whether a container besides the init containers did, which is told anyway."""
+    return any(
+        container.get("restartCount") or (container.get("state") or {}).get("terminated")
+        for container in status.get("containerStatuses") or ()
+    )
 
 
 def _containers(status: Mapping[str, Any], section: str) -> list[Manifest]:

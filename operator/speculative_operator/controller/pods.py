@@ -68,6 +68,9 @@ class Pod:
     """Unix time at which its engine was started the last time; None while it does not run."""
     ready_since: float | None = None
     """Unix time at which it became ready; None while it is not."""
+    was_ready: bool = False
+    """Whether its engine has ended after it was ready. Of a pod that never was, the kubelet says
+    since before the init containers were done that it is not."""
     to_end: float | None = None
     """The Unix time by which a Terminating pod should be gone: the order to end, and its grace."""
     preempts: bool = False
@@ -134,6 +137,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         scheduled=_since(status, "PodScheduled"),
         started=_engine_started(status),
         ready_since=_since(status, "Ready"),
+        was_ready=_was_ready(status),
         ending=ending,
         starts=starts,
         to_end=_time(metadata, "deletionTimestamp"),
@@ -145,13 +149,26 @@ def _time(metadata: Mapping[str, Any], field: str) -> float | None:
     return unix(metadata[field]) if field in metadata else None
 
 
-def _since(status: Mapping[str, Any], kind: str) -> float | None:
-    """Since when a condition is True."""
+def _since(status: Mapping[str, Any], kind: str, value: str = "True") -> float | None:
+    """Since when a condition has a value."""
     condition = _condition(status, kind)
     time = condition.get("lastTransitionTime")
-    if condition.get("status") != "True" or time is None:
+    if condition.get("status") != value or time is None:
         return None
     return unix(str(time))
+
+
+def _was_ready(status: Mapping[str, Any]) -> bool:
+    lost = _since(status, "Ready", "False")
+    begun = max(
+        (
+            unix(str(ended["finishedAt"]))
+            for container in status["initContainerStatuses"]
+            if "finishedAt" in (ended := _terminated(container))
+        ),
+        default=None,
+    )
+    return lost is not None and (begun is None or lost > begun)
 
 
 def _engine_started(status: Mapping[str, Any]) -> float | None:

@@ -2,7 +2,8 @@
 
 The kubelet starts an ended engine again, with a back-off, and its pod holds the GPUs meanwhile.
 Where every start ends the same that is a waste: after as many starts as the cause of the last end
-allows, a revision that has never served is found bad, its pods go, and it waits for another spec.
+allows, a revision that has never served is found bad, its pods go, and it waits for another spec;
+so is one that has, where it fails to come back from another form of the same spec.
 A pod's status counts its starts and tells the last end alone, so others may have ended otherwise.
 """
 
@@ -20,6 +21,7 @@ from speculative_operator.controller.revision_verdict import (
     RevisionVerdict,
     Standing,
 )
+from speculative_operator.controller.stand_ins import stand_ins_for
 from speculative_operator.plan.overlay import ENGINE
 from speculative_operator.resources.rebuilt_revision import speculative_config
 
@@ -63,9 +65,9 @@ def failure_of(pod: Pod, seen: Observed) -> StartFailure | None:
 def not_to_start(
     seen: Observed, good: Collection[str], now: str
 ) -> Iterator[tuple[str, RevisionVerdict]]:
-    """Verdicts on revisions that have never served, and of which no start can succeed."""
+    """Verdicts on revisions that may be given up, and of which no start can succeed."""
     for key in seen.by_age():
-        if key in good or seen.standing(key) in (Standing.GOOD, Standing.BAD):
+        if seen.standing(key) is Standing.BAD or not _may_be_given_up(key, seen, good):
             continue
         failures = (failure_of(pod, seen) for pod in seen.pods_of(key) if not pod.terminating)
         final = next((f for f in failures if f is not None and f.final), None)
@@ -76,6 +78,19 @@ def not_to_start(
                     Standing.BAD, now, final.cause.reason, final.message, final.leave_out
                 ),
             )
+
+
+def _may_be_given_up(key: str, seen: Observed, good: Collection[str]) -> bool:
+    """Not once it has served: what ends its engines now is no matter of their start. But where it
+    comes back from another form of its spec that is good, and no pod of it has come, that one
+    goes on."""
+    if key not in good and seen.standing(key) is not Standing.GOOD:
+        return True
+    facts = seen.revisions[key].recorded.facts
+    asked = facts.stands_in_for or facts.reduced_from or key
+    others = {asked, *stand_ins_for(asked, seen)} - {key}
+    pods = [pod for pod in seen.pods_of(key) if not pod.terminating]
+    return any(k in good for k in others) and not any(pod.ready or pod.was_ready for pod in pods)
 
 
 def trouble_of(pod: Pod, seen: Observed) -> Trouble | None:

@@ -149,3 +149,18 @@ def test_a_pods_kubelet_heartbeat_is_no_news(cache: Cache) -> None:
         return {"kind": "Pod", "metadata": metadata, "status": {"conditions": [condition]}}
 
     assert [cache.put(pod(1, "10:00")), cache.put(pod(2, "10:01"))] == [True, False]
+
+
+@pytest.mark.parametrize(("restarts", "kept"), [(0, []), (1, ["2026-01-01T00:00:01Z"])])
+def test_since_when_a_pod_is_not_ready_is_kept_only_where_its_engine_has_ended(
+    restarts: int, kept: list[str]
+) -> None:
+    """Each pod begins so, and that must not cost a pass."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:01Z"}
+    engine = {"name": "engine", "ready": False, "restartCount": restarts, "state": {}}
+    metadata = {**child()["metadata"], "labels": {"speculation.dev/model-uid": "m1"}}
+    status = {"conditions": [condition], "containerStatuses": [engine]}
+
+    copy = trimmed_copy({"kind": "Pod", "metadata": metadata, "status": status}).manifest()
+
+    assert [c["lastTransitionTime"] for c in copy["status"]["conditions"]] == kept

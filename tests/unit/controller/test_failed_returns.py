@@ -43,6 +43,13 @@ def away(replicas: int) -> World:
     return world
 
 
+def promoted(world: World) -> World:
+    """Its first revision has passed a trial, so it is known to be good whatever status says."""
+    world.judge(asked(world), RevisionVerdict(Standing.GOOD))
+    world.last_good = asked(world)
+    return world
+
+
 def comes_back(world: World) -> Desired:
     """The tuner wants speculation again, and each start of it ends in a fault of the target."""
     world.choice = VariantChoice(asked(world))
@@ -54,12 +61,15 @@ def comes_back(world: World) -> Desired:
     return desired
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["has served", "was promoted"])
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_a_return_that_fails_leaves_the_pods_without_speculation(replicas: int) -> None:
+def test_a_return_that_fails_leaves_the_pods_without_speculation(
+    replicas: int, *, known: bool
+) -> None:
     """What keeps speculation from starting now, for example a token that has expired, is no fault
-    of pods that serve."""
+    of pods that serve; and with one replica nothing would."""
     world = away(replicas)
-    desired = comes_back(world)
+    desired = comes_back(promoted(world) if known else world)
 
     assert world.seen().standing(asked(world)) is Standing.BAD
     assert world.replicas() == {plain(world): replicas}
@@ -69,6 +79,31 @@ def test_a_return_that_fails_leaves_the_pods_without_speculation(replicas: int) 
     assert condition(found, ConditionType.READY).status == "True"
     assert condition(found, ConditionType.STALLED).status == "True"
     assert "served without" in condition(found, ConditionType.STALLED).message
+
+
+def test_an_engine_that_dies_after_it_has_served_is_not_given_up_for_another_form() -> None:
+    """It has come back, and served: what ends it now is no matter of its start."""
+    world = promoted(away(1))
+    world.choice = VariantChoice(asked(world))
+    world.settle()
+    assert world.replicas() == {asked(world): 1}
+    (pod,) = world.seen().pods
+    world.lose_readiness()
+    world.end_engines(ending("unknown-flag"), starts=3)
+    done = {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:00:10Z"}}
+    lost = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:09:00Z"}
+    world.set_pod(
+        pod.name,
+        status={
+            "conditions": [lost],
+            "initContainerStatuses": [{"name": "plugin", "state": done}],
+        },
+    )
+    for _ in range(4):
+        world.act()
+
+    assert world.seen().standing(asked(world)) is Standing.GOOD
+    assert world.replicas() == {asked(world): 1}
 
 
 def test_on_a_failed_return_no_serving_pod_ever_goes() -> None:

@@ -151,3 +151,20 @@ def test_only_a_ready_pod_on_the_service_is_routed_to() -> None:
     assert a_pod(conditions=ready, labels={label: "true"}).routed
     assert not a_pod(conditions=ready, labels={label: "false"}).routed
     assert not a_pod(labels={label: "true"}).routed
+
+
+@pytest.mark.parametrize(
+    ("lost", "was_ready"), [("2026-01-01T00:00:01Z", False), ("2026-01-01T00:09:00Z", True)]
+)
+def test_an_engine_that_ended_before_it_was_ready_is_told_from_one_that_served(
+    lost: str, *, was_ready: bool
+) -> None:
+    """The kubelet calls a pod not ready from the start, and again when it has lost readiness."""
+    done = {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:00:10Z"}}
+    pod = a_pod(
+        engine(restartCount=1, state={"running": {}}, lastState=CRASHED),
+        conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": lost}],
+        initContainerStatuses=[{"name": "plugin", "state": done}],
+    )
+
+    assert pod.was_ready is was_ready
