@@ -14,16 +14,13 @@ from local.access import ClusterAccess
 from tests.chaos import table
 from tests.chaos.clients import Clients
 from tests.chaos.kept_operator import KeptOperator
-from tests.chaos.stage import Stage
+from tests.chaos.stage import ROLLOUT, Stage
 from tests.conftest import RUN_LABEL
 from tests.support import models
 from tests.support.api import KubernetesApi, Refused, until
 from tests.support.gate import Gate
 from tests.support.operator_process import OperatorProcess
 from tests.support.served import Served, apply
-
-ROLLOUT = {"strategy": "Surge", "trial": {"mode": "Off"}}
-"""Only the faults of a trial wait until a new revision is compared."""
 
 
 @pytest.fixture(scope="session")

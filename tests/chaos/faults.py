@@ -14,6 +14,8 @@ TUNED = frozenset({EventReason.PROPOSAL_LENGTH_CHANGED})
 
 FALLBACK = TUNED | {EventReason.FELL_BACK, EventReason.SPECULATION_RESUMED}
 
+BY_RESTART = FALLBACK | {EventReason.FELL_BACK_BY_RESTART, EventReason.RESTART_WOULD_PAY}
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -35,6 +37,27 @@ FAULTS = (
         "the operator is killed at each step of a fallback and back",
         harm.kill_at_each_step_of_a_fallback,
         justified=FALLBACK,
+        long=True,
+    ),
+    Fault(
+        "the operator is killed at each step of a fallback by restart and back",
+        harm.kill_at_each_step_of_a_fallback_by_restart,
+        justified=BY_RESTART,
+        long=True,
+    ),
+    Fault(
+        "the operator is killed at each step of a rollout in place",
+        harm.kill_at_each_step_of_a_rollout_in_place,
+        long=True,
+    ),
+    Fault(
+        "the operator is killed at each step of a rollout without a spare GPU",
+        harm.kill_at_each_step_of_a_rollout_without_a_spare_gpu,
+        long=True,
+    ),
+    Fault(
+        "the operator is killed at each step of a trial that passes",
+        harm.kill_at_each_step_of_a_trial_that_passes,
         long=True,
     ),
     Fault(

@@ -28,6 +28,40 @@ def kill_at_each_step_of_a_rollout(stage: Stage) -> int:
     return stage.operator.killed - before
 
 
+def kill_at_each_step_of_a_rollout_in_place(stage: Stage) -> int:
+    with stage.rolled({"strategy": "InPlace"}):
+        return kill_at_each_step_of_a_rollout(stage)
+
+
+def kill_at_each_step_of_a_rollout_without_a_spare_gpu(stage: Stage) -> int:
+    """One pod more is tried, finds no GPU and is taken back; then it goes in place."""
+    with stage.only_gpus(2), stage.rolled({"strategy": "Auto", "surgeTimeoutSeconds": 2}):
+        return kill_at_each_step_of_a_rollout(stage)
+
+
+def kill_at_each_step_of_a_trial_that_passes(stage: Stage) -> int:
+    """Output and speed are compared, so it takes some seconds under traffic."""
+    with stage.rolled({"strategy": "Auto", "trial": {"mode": "Auto", "timeoutSeconds": 60}}):
+        return kill_at_each_step_of_a_rollout(stage)
+
+
+def kill_at_each_step_of_a_fallback_by_restart(stage: Stage) -> int:
+    """Off speculation by a rollout, but for a sensor, and back."""
+    before = stage.operator.killed
+    stage.served.change({"tuning": {"fallback": {"level": "Restart", "sensor": True}}})
+    with stage.operator.dying_after_each_write():
+        stage.world(speculation_cost=3.0)
+        stage.served.wait("it is restarted", _mode("Autoregressive"), timeout=240)
+        stage.until_settled()
+        stage.world(speculation_cost=0.3)
+        stage.ask_for_a_look()
+        stage.served.wait("it speculates again", _mode("Speculative"), timeout=240)
+        stage.until_settled()
+    stage.world(speculation_cost=1.0)
+    stage.served.change({"tuning": {"fallback": None}})
+    return stage.operator.killed - before
+
+
 def kill_at_each_step_of_a_fallback(stage: Stage) -> int:
     before = stage.operator.killed
     with stage.operator.dying_after_each_write():
@@ -169,7 +203,9 @@ def fill_the_pages_with_garbage(stage: Stage) -> int:
 
 
 def reset_the_counters(stage: Stage) -> int:
+    """And what is counted from then on is evidence again."""
     stage.world(page=PageFault.RESET)
+    stage.until_measured_anew()
     return 1
 
 

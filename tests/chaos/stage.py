@@ -11,10 +11,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import urllib3
 
+from local import devices
 from local.addresses import ETCD_URL
 from local.machine import Machine
 from speculative_operator.api.names import ANNOTATION_LOOK
@@ -24,7 +26,11 @@ from tests.chaos.kept_operator import KeptOperator
 from tests.chaos.picture import Picture, take
 from tests.support.api import KubernetesApi, Manifest, Refused, condition, until
 from tests.support.gate import Gate
+from tests.support.gpus import offer
 from tests.support.served import Served
+
+ROLLOUT = {"strategy": "Surge", "trial": {"mode": "Off"}}
+"""Only the faults of a trial wait until a new revision is compared."""
 
 HEALED_WITHIN = 120.0
 """Seconds."""
@@ -90,6 +96,29 @@ class Stage:
         """A change that needs new pods."""
         self.edits += 1
         self.served.change({"model": {"maxNumSeqs": 64 - self.edits % 32}})
+
+    @contextlib.contextmanager
+    def rolled(self, rollout: Manifest) -> Iterator[None]:
+        """Rollouts go so for a while."""
+        self.served.change({"rollout": rollout})
+        try:
+            yield
+        finally:
+            self.served.change({"rollout": {**dict.fromkeys(rollout), **ROLLOUT}})
+
+    @contextlib.contextmanager
+    def only_gpus(self, count: int) -> Iterator[None]:
+        """The node offers no more."""
+        offer(self.api, count)
+        try:
+            yield
+        finally:
+            offer(self.api, devices.DEFAULT_COUNT)
+
+    def until_measured_anew(self) -> None:
+        """A window that began after now has closed."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.served.wait_measured("evidence", lambda found: found.get("measuredAt", "") > now)
 
     def small_edit(self) -> None:
         """A change that needs no new pods."""

@@ -44,7 +44,10 @@ def hanging(api: KubernetesApi, place: str, operator: Operator) -> Iterator[Hang
     model = apply(api, place, models.simulated_model("hangs", replicas=2))
     model.wait_ready()
     hung, sound = model.pods()
-    with traffic(_at(hung), model.name, 2) as first, traffic(_at(sound), model.name, 2) as report:
+    with (
+        traffic(_at(hung), model.name, 2, abandoned=True) as first,
+        traffic(_at(sound), model.name, 2) as report,
+    ):
         until("both have worked", lambda: first.finished and report.finished, timeout=30)
         model.world(address=hung["status"]["podIP"], hung=True)
         yield Hanging(model, _name(hung), _name(sound), report)

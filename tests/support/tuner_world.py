@@ -39,6 +39,7 @@ class Engine:
         self.takes_up = True
         self.plain = False
         self.hangs = False
+        self.drafts = True
         self.silence: EngineSilent | None = None
         self.changes: dict[str, object] = {}
         self.plugin = True
@@ -60,6 +61,9 @@ class Engine:
         self._idle = 0.0
         k = length_at(self.schedule.table, self.traffic.batch) if self.schedule else 4
         k = 0 if self.plain else k
+        if not self.drafts:
+            self._done = merged([self._done, undrafted(self.traffic.window({k: STEPS_A_SECOND}))])
+            return
         steps = {k: STEPS_A_SECOND}
         trials = self.schedule.trials if self.schedule and self._look_left else ()
         for trial in trials:
@@ -85,6 +89,15 @@ class Engine:
         if not self.plugin:
             page = without_plugin(page)
         return replace(page, **self.changes)  # type: ignore[arg-type]
+
+
+def undrafted(window: Window) -> Window:
+    """Of an engine whose speculation went silent: as many steps at the same K, and no drafts."""
+    rows = {
+        key: row._replace(drafts=0, draft_tokens=0, accepted=0, generated=row.requests)
+        for key, row in window.rows.items()
+    }
+    return replace(window, rows=rows, positions={})
 
 
 def without_plugin(page: Page) -> Page:

@@ -20,6 +20,7 @@ from speculative_operator.cluster.client import (
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
+    TOO_MANY_REQUESTS,
     Client,
     Refused,
 )
@@ -91,9 +92,16 @@ class Children:
         await self.client.delete(reference.kind, metadata)
         self.cache.drop(reference, copy.uid)
 
-    async def end(self, namespace: str, name: str, uid: str) -> None:
-        """Deletes a pod. Its copy stays until it has ended: it holds its GPUs until then."""
-        await self.client.delete("Pod", {"namespace": namespace, "name": name, "uid": uid})
+    async def end(self, namespace: str, name: str, uid: str) -> str | None:
+        """Evicts a pod. Its copy stays until it has ended: it holds its GPUs until then. Where a
+        PodDisruptionBudget forbids it, nothing is done: the API server's words."""
+        try:
+            await self.client.evict({"namespace": namespace, "name": name, "uid": uid})
+        except Refused as refusal:
+            if refusal.status != TOO_MANY_REQUESTS:
+                raise
+            return refusal.message
+        return None
 
     async def _keep(self, reference: Reference, manifest: Manifest, rendered: int) -> bool:
         copy = self.cache.get(reference)

@@ -41,6 +41,7 @@ FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 INVALID: Final = 422
+TOO_MANY_REQUESTS: Final = 429
 
 
 class Refused(ClusterFault):
@@ -141,6 +142,22 @@ class Client:
         }
         try:
             await self._send(Request("DELETE", kind, _place(kind, metadata), {}, options))
+        except Refused as refusal:
+            if refusal.status not in (NOT_FOUND, CONFLICT):
+                raise
+
+    async def evict(self, metadata: Mapping[str, Any]) -> None:
+        """Ends the pod of that UID as a drain would; gone is fine. Raises Refused with status
+        TOO_MANY_REQUESTS where a PodDisruptionBudget forbids it."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
+        }
+        try:
+            place = f"{_place('Pod', metadata)}/eviction"
+            await self._send(Request("POST", "Pod", place, BY_US, eviction))
         except Refused as refusal:
             if refusal.status not in (NOT_FOUND, CONFLICT):
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from speculative_operator.api.names import (
     ANNOTATION_IN_PLACE,
@@ -20,10 +20,16 @@ from speculative_operator.errors import Refusal
 
 @dataclass(frozen=True)
 class Acted:
-    """Whether anything was sent, and what the user must resolve before the rest can be done."""
+    """What came of a pass.
+
+    changed  whether anything was sent
+    refusal  what the user must resolve before the rest can be done
+    kept     why a pod that was to be replaced stays, by its UID
+    """
 
     changed: bool
     refusal: Refusal | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
@@ -49,13 +55,16 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
         await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
     for key, words in desired.in_place:
         await _annotate(seen, key, {ANNOTATION_IN_PLACE: words}, children)
+    kept: dict[str, str] = {}
     for pod in desired.replaced:
-        await children.end(pod.namespace, pod.name, pod.uid)
+        why = await children.end(pod.namespace, pod.name, pod.uid)
+        if why is not None:
+            kept[pod.uid] = f"Pod {pod.name} is not replaced: {why}"
     for copy in desired.leftovers:
         await children.remove(copy)
     recorded = desired.found or desired.reference or desired.in_place
-    more = (desired.labels, recorded, desired.replaced, desired.leftovers)
-    return Acted(changed or any(more))
+    more = (desired.labels, recorded, len(desired.replaced) > len(kept), desired.leftovers)
+    return Acted(changed or any(more), kept=kept)
 
 
 async def _annotate(

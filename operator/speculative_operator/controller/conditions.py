@@ -198,7 +198,8 @@ def _troubles(seen: Observed, desired: Desired, look: Look) -> Iterator[Trouble]
         if pod.uid not in look.serving and not pod.terminating:
             yield from _trouble(pod, seen, look.answers)
         if pod.alive and pod.uid in desired.hung:
-            yield Trouble(Reason.ENGINE_HANGS, desired.hung[pod.uid])
+            words = (desired.hung[pod.uid], desired.kept.get(pod.uid, ""))
+            yield Trouble(Reason.ENGINE_HANGS, " ".join(filter(None, words)))
 
 
 def _trouble(pod: Pod, seen: Observed, answers: Mapping[str, Answer]) -> Iterator[Trouble]:

@@ -37,7 +37,6 @@ from speculative_operator.plan.surge import Way
 from speculative_operator.resources.config_maps import memory_configmap, schedule_configmap
 from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.resources.deployment import deployment
-from speculative_operator.resources.disruption_budget import disruption_budget
 from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.verdict import Verdict
@@ -56,6 +55,7 @@ class Desired:
     leftovers    ours, needed no longer
     replaced     pods that are to go, so that others come in their place
     hung         engines that hang, by pod UID, in words
+    kept         why pods that are to go stay, by UID, as the API server has it
     labels       pods whose `serving` label should have the other value
     found        what was found out about revisions in this pass, by key
     probation    the trial of the current revision, while it is on trial
@@ -78,6 +78,7 @@ class Desired:
     leftovers: tuple[Copy, ...] = ()
     replaced: tuple[Pod, ...] = ()
     hung: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[tuple[Pod, str], ...] = ()
     found: tuple[tuple[str, RevisionVerdict], ...] = ()
     probation: Probation | None = None
@@ -135,9 +136,8 @@ def _before_pods(aim: RolloutAim) -> Iterator[Manifest]:
     if account is not None:
         yield account
     yield service(aim.owner, aim.model.spec.service)
-    budget = disruption_budget(aim.owner, aim.model.spec.rollout, aim.model.spec.replicas)
-    if budget is not None:
-        yield budget
+    if aim.budget is not None:
+        yield aim.budget
     yield _metadata_only(memory_configmap(aim.owner, {}, {}))
     for state in aim.states:
         facts = aim.revisions[state.key].facts

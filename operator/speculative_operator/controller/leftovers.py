@@ -9,7 +9,6 @@ from speculative_operator.cluster.manifests import Reference
 from speculative_operator.controller.revision_verdict import Standing
 from speculative_operator.controller.rollout_aim import RolloutAim
 from speculative_operator.plan.names import model_names, revision_names
-from speculative_operator.resources.disruption_budget import disruption_budget
 
 MOST_BAD_RECORDS = 10
 """Bad revisions that are remembered, the newest ones."""
@@ -35,12 +34,10 @@ def leftovers(aim: RolloutAim, keep: Collection[str]) -> Iterator[Copy]:
 
 def _unwanted_once(aim: RolloutAim) -> Iterator[Copy]:
     """Of what a model has once."""
-    names, rollout = model_names(aim.owner), aim.model.spec.rollout
-    budget = disruption_budget(aim.owner, rollout, aim.model.spec.replicas)
-    unwanted = {}
+    names, unwanted = model_names(aim.owner), {}
     if names.service_account not in _accounts(aim):
         unwanted["ServiceAccount"] = names.service_account
-    if budget is None:
+    if aim.budget is None:
         unwanted["PodDisruptionBudget"] = names.disruption_budget
     for kind, name in unwanted.items():
         copy = aim.seen.copies.get(Reference(kind, aim.owner.namespace, name))

@@ -35,6 +35,7 @@ from speculative_operator.controller.told import Told
 from speculative_operator.controller.transitions import (
     going_in_place,
     moves,
+    not_replaced,
     notices,
     promotions,
     refuses,
@@ -54,6 +55,9 @@ A new model's pods, a ready engine's names and its first page each come within a
 NEXT_STEP_SECONDS = 0.1
 """After a pass that has changed something, for the step that may follow from it. A new model has
 no next step before its pods show."""
+
+KEPT_SECONDS = 10.0
+"""Until a pod that a PodDisruptionBudget keeps is asked to go once more."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ class Reconciler:
             acted = replace(acted, changed=acted.changed or scaled.changed)
         else:
             self._tell(reference, model.metadata.uid, promotions(desired.found))
+            self._tell(reference, model.metadata.uid, not_replaced(acted.kept))
+            desired = replace(desired, kept=acted.kept)
         if acted.changed:
             seen = self._observe(model)
         self._tools.fleet.put(reference, tuned_model(model, seen, desired))
@@ -143,7 +149,8 @@ class Reconciler:
             return Done(again_in=NEXT_STEP_SECONDS)
         later = next_look(model.spec.rollout, seen, desired, told.now, moving=moves(after))
         trial = desired.probation.again_in if desired.probation is not None else None
-        return Done(again_in=_soonest(wait, later, trial))
+        kept = KEPT_SECONDS if acted.kept else None
+        return Done(again_in=_soonest(wait, later, trial, kept))
 
     def _stored(self, reference: Reference) -> Manifest | None:
         """The resource; None once it is gone or going, after forgetting all about it."""

@@ -21,11 +21,12 @@ from speculative_operator.plan.names import Owner, revision_names
 from speculative_operator.plan.rollout import RevisionState, Scale, next_scale, targets
 from speculative_operator.plan.surge import rolling, way
 from speculative_operator.resources.controller_revision import RecordedRevision
+from speculative_operator.resources.disruption_budget import disruption_budget
 
 
 class RolloutAim:
     """What follows once the revision to run is known: `states`, the revisions with the replicas
-    that they should end with, and the `way` there."""
+    that they should end with, and the `way` there; `budget`, for drains of nodes."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class RolloutAim:
             **({sensor.key: sensor} if sensor is not None else {}),
             current.key: current,
         }
+        self.budget = disruption_budget(self.owner, model.spec.rollout, model.spec.replicas)
         self.good = [key for key in self.revisions if seen.is_good(key, told.last_good)]
         asked_for = {key: each.replicas for key, each in seen.deployments.items()}
         self.beside = beside(asked_for, self.good)

@@ -189,10 +189,11 @@ def _tuning(
     facts, pair = desired.serving.facts, desired.pair or Pair(desired.serving.key, None)
     policy = policy_of(model.spec, pair.tuned(facts))
     part = tuning_part(desired.serving, pair.speculative, policy, found.view, found.before)
-    crippled = _crippled(facts, seen)
-    if crippled is None:
-        return part
-    return replace(part, verdicts={**part.verdicts, ConditionType.SPECULATION_HEALTHY: crippled})
+    healthy = _crippled(facts, seen) or part.verdicts[ConditionType.SPECULATION_HEALTHY]
+    kept = [words for uid, words in desired.kept.items() if uid not in desired.hung]
+    if healthy.status is not ConditionStatus.TRUE:
+        healthy = replace(healthy, message=" ".join((healthy.message, *kept)))
+    return replace(part, verdicts={**part.verdicts, ConditionType.SPECULATION_HEALTHY: healthy})
 
 
 def _crippled(facts: RevisionFacts, seen: Observed) -> Verdict | None:

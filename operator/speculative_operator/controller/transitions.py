@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from speculative_operator.api.conditions import (
     STALLED_FOR_NOW,
@@ -25,6 +25,7 @@ WARNINGS = (
         Reason.PROGRESS_DEADLINE_EXCEEDED,
         EventReason.PROGRESS_DEADLINE_EXCEEDED,
     ),
+    (ConditionType.PROGRESSING, Reason.POD_NOT_ENDING, EventReason.POD_NOT_ENDING),
 )
 
 
@@ -42,6 +43,12 @@ def promotions(found: Iterable[tuple[str, RevisionVerdict]]) -> Iterator[Notice]
         if verdict.standing is Standing.GOOD:
             message = f"Revision {key} has passed its trial. {verdict.message}"
             yield Notice(EventReason.PROMOTED, message)
+
+
+def not_replaced(kept: Mapping[str, str]) -> Iterator[Notice]:
+    """Of pods that a PodDisruptionBudget keeps, by UID in words."""
+    for words in kept.values():
+        yield Notice(EventReason.POD_NOT_REPLACED, words, warning=True)
 
 
 def going_in_place(records: Iterable[tuple[str, str | None]]) -> Iterator[Notice]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
+from speculative_operator.api.conditions import ConditionStatus, EventReason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.controller.answers import (
     Answers,
@@ -31,7 +32,7 @@ from speculative_operator.tuning.occasion import Occasion, Running
 from speculative_operator.tuning.outlook import outlook
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.replacing import due, notice, remembered
+from speculative_operator.tuning.replacing import Spared, due, notice, remembered, spared_in_words
 from speculative_operator.tuning.replicas import Part
 from speculative_operator.tuning.restart import sensing
 from speculative_operator.tuning.schedule import ScheduleFile, length_at
@@ -62,6 +63,7 @@ class ModelTuning:
         self._decisions = Decisions(model.key, History(memory.history))
         self._plain = PlainEngines(Gathering(opened=now))
         self._watched = Watched()
+        self._spared: str | None = None
         self._saved = memory.revisions.get(model.key) or _found(model, now)
         self._answers: Answers = {}
         self._all_pages: list[Page] = []
@@ -157,7 +159,14 @@ class ModelTuning:
         """A pod whose engine is at fault, if it is its turn; it goes once that is saved."""
         state = self._decision.state
         found = self._watched.replacement(self.model, state, now)
+        before, self._spared = self._spared, None
         if found is None:
+            return
+        if isinstance(found, Spared):
+            self._spared = spared_in_words(found, self._watched.names)
+            if self._spared != before:
+                said = Notice(EventReason.POD_NOT_REPLACED, self._spared, warning=True)
+                self._notices.append(said)
             return
         after = replace(state, replaced=remembered(state.replaced, found))
         self._decision = replace(self._decision, state=after)
@@ -248,6 +257,8 @@ class ModelTuning:
             late=not away and self._delivery.late(now),
         )
         healthy, tuned = overlaid(decision.healthy, decision.tuned, situation, self.model.policy)
+        if self._spared is not None and healthy.status is not ConditionStatus.TRUE:
+            healthy = replace(healthy, message=f"{healthy.message} {self._spared}")
         odd = {standing.uid: standing.text for standing in reversed(state.replicas.odd)}
         return TuningView(
             key=self.model.key,

@@ -10,7 +10,7 @@ from speculative_operator.controller.answers import Answers
 from speculative_operator.controller.tuner_ports import TunedModel
 from speculative_operator.tuning.hang import Pulse, hang_in_words, pulse
 from speculative_operator.tuning.page import Page
-from speculative_operator.tuning.replacing import Engine, replacement
+from speculative_operator.tuning.replacing import Engine, Spared, replacement
 from speculative_operator.tuning.state import Replaced, State
 from speculative_operator.tuning.verdict import Notice
 
@@ -40,8 +40,8 @@ class Watched:
         )
         return Watched(pulses, names, hung, tuple(news))
 
-    def replacement(self, model: TunedModel, state: State, now: float) -> Replaced | None:
-        """The pod that is to be replaced now, where the user allows it."""
+    def replacement(self, model: TunedModel, state: State, now: float) -> Replaced | Spared | None:
+        """The pod that is to be replaced now, or would be, where the user allows it."""
         if not model.replaces:
             return None
         engines = [

@@ -33,6 +33,14 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
+class Spared:
+    """A pod at fault that stays: it answers, no other serves, and downtime is not allowed."""
+
+    uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Faulty:
     """An engine at fault, and what of."""
 
@@ -42,19 +50,24 @@ class Faulty:
 
 def replacement(
     engines: Collection[Engine], wanted: int, state: State, now: float, *, downtime: bool = False
-) -> Replaced | None:
-    """The pod to be replaced now; None while there is none, or it is not the time. `wanted` are the
-    replicas that there should be: while some are missing or start, none is taken away."""
+) -> Replaced | Spared | None:
+    """The pod to be replaced now, or else the one that would be if another served; None while there
+    is none, or it is not the time. `wanted` are the replicas that there should be: while some are
+    missing or start, none is taken away."""
     if len(engines) < wanted or not all(engine.ready for engine in engines):
         return None
     if any(done.uid in {e.uid for e in engines} and due(done, now) for done in state.replaced):
         return None
     lately = {done.reason for done in state.replaced if now - done.at < HOUR}
+    spared: Spared | None = None
     for fault in _faults(engines, state, now):
+        if fault.reason in lately:
+            continue
         others = [e for e in engines if e is not fault.engine and e.routed and not e.hangs]
-        if fault.reason not in lately and (fault.engine.hangs or others or downtime):
+        if fault.engine.hangs or others or downtime:
             return Replaced(fault.engine.uid, fault.reason, now)
-    return None
+        spared = spared or Spared(fault.engine.uid, fault.reason)
+    return spared
 
 
 def due(done: Replaced, now: float) -> bool:
@@ -71,9 +84,17 @@ def notice(done: Replaced, names: Mapping[str, str]) -> Notice:
     """What is told of it."""
     return Notice(
         EventReason.POD_REPLACED,
-        f"Pod {names[done.uid]} is replaced: {done.reason}. For this reason no other is within an "
-        "hour.",
+        f"Pod {names[done.uid]} is to be replaced: {done.reason}. For this reason no other is "
+        "within an hour.",
         warning=True,
+    )
+
+
+def spared_in_words(spared: Spared, names: Mapping[str, str]) -> str:
+    """Why it stays, and what would let it go."""
+    return (
+        f"Pod {names[spared.uid]} is not replaced, since no other pod serves meanwhile: raise "
+        "spec.replicas, or write spec.rollout.allowDowntime: true."
     )
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.children import Children
-from speculative_operator.cluster.client import CONFLICT, INVALID, Client, Refused
+from speculative_operator.cluster.client import (
+    CONFLICT,
+    INVALID,
+    TOO_MANY_REQUESTS,
+    Client,
+    Refused,
+)
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
 from speculative_operator.cluster.repairs import MOST_REPAIRS, WITHIN_SECONDS, Repairs
 from speculative_operator.errors import ClusterFault, Contested, ModelInvalid, NotAllowed, NotOurs
@@ -58,6 +64,11 @@ class ApiServer:
         live = self.objects[reference_of(manifest)]
         assert manifest["metadata"]["uid"] == live["metadata"]["uid"]
         return self.put({**live, "spec": {**live["spec"], **manifest["spec"]}})
+
+    async def evict(self, metadata: dict[str, Any]) -> None:
+        self.sent.append(f"evict {metadata['uid']}")
+        if self.refusal is not None:
+            raise self.refusal
 
     async def find(self, reference: Reference) -> Manifest | None:
         self.sent.append("find")
@@ -326,3 +337,19 @@ async def test_changes_of_our_own_are_no_repairs(children: Children) -> None:
     """A rollout scales one Deployment many times in a minute."""
     for port in range(3 * MOST_REPAIRS):
         assert await children.keep(service(port=port)) is True
+
+
+async def test_a_pod_is_ended_as_a_drain_would_and_a_budget_is_no_fault(
+    children: Children, server: ApiServer
+) -> None:
+    """Whoever set the budget is told so in the API server's words; anything else is a fault."""
+    assert await children.end("prod", "qwen-0", "p1") is None
+    assert server.sent == ["evict p1"]
+
+    words = "Cannot evict pod as it would violate the pod's disruption budget."
+    server.refusal = Refused("POST", TOO_MANY_REQUESTS, "TooManyRequests", words)
+    assert await children.end("prod", "qwen-0", "p1") == words
+
+    server.refusal = Refused("POST", 500, "", "no leader")
+    with pytest.raises(ClusterFault):
+        await children.end("prod", "qwen-0", "p1")

@@ -9,6 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import LABEL_SERVING
 from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.status import Findings, status
 from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.tuning.memory import from_data
@@ -80,6 +81,46 @@ async def test_an_engine_that_goes_on_is_not_called_hung_any_more(world: World) 
     await pass_seconds(world, tuner, 30)
 
     assert not world.views["model"].hung
+
+
+async def test_the_only_pod_stays_and_the_condition_says_why(world: World) -> None:
+    """It still gives tokens; what lets it go is the user's to write."""
+    only = replace(world.models[0].replicas[0])
+    world.models = [replace(world.models[0], replicas=(only,))]
+    limits = replace(world.models[0].policy.restart, replicas=1)
+    policy = replace(world.models[0].policy, restart=limits)
+    world.models = [replace(world.models[0], policy=policy)]
+    del world.engines["model-1"]
+    tuner = Tuner(world.ports())
+    await pass_seconds(world, tuner, 30)
+    world.engines["model-0"].drafts = False
+    await pass_seconds(world, tuner, 60)
+    view = world.views["model"]
+
+    assert view.replace == frozenset()
+    assert view.healthy.reason is Reason.NO_DRAFTS
+    assert view.healthy.message.endswith(
+        "Pod model-0 is not replaced, since no other pod serves meanwhile: raise spec.replicas, or "
+        "write spec.rollout.allowDowntime: true."
+    )
+    told_of = [notice.reason for notice in world.notices]
+    assert told_of.count(EventReason.POD_NOT_REPLACED) == 1
+    assert EventReason.POD_REPLACED not in told_of
+
+
+def test_a_pod_that_a_budget_keeps_is_told_where_its_fault_is() -> None:
+    """The budget is the user's, and so is what to do about it."""
+    cluster = Cluster(replicas=2)
+    cluster.settle()
+    one, other = cluster.seen().pods
+    cluster.hung = {one.uid: f"Pod {one.name} hangs."}
+    kept = replace(cluster.desired(), kept={one.uid: "A budget.", other.uid: "Another budget."})
+    found = status(cluster.model, cluster.seen(), kept, Findings(None, {}, None, cluster.now))
+    told_of = {each.type: each for each in found.conditions}
+
+    assert told_of[ConditionType.READY].message == f"Pod {one.name} hangs. A budget."
+    healthy = told_of[ConditionType.SPECULATION_HEALTHY]
+    assert healthy.message.endswith(" Another budget.")
 
 
 def test_a_hung_pod_does_not_serve_though_its_probes_succeed() -> None:

@@ -9,7 +9,14 @@ import pytest
 from speculative_operator.api.conditions import Reason
 from speculative_operator.tuning.aging import HOUR, Aging
 from speculative_operator.tuning.faults import Broken
-from speculative_operator.tuning.replacing import Engine, due, remembered, replacement
+from speculative_operator.tuning.replacing import (
+    Engine,
+    Spared,
+    due,
+    remembered,
+    replacement,
+    spared_in_words,
+)
 from speculative_operator.tuning.standings import Replicas, Sign, Standing
 from speculative_operator.tuning.state import Replaced, State
 from speculative_operator.tuning.suspicion import Suspicion
@@ -47,18 +54,32 @@ def test_one_that_answers_goes_only_while_another_serves(
     state: State, uid: str, reason: Reason
 ) -> None:
     """It still gives tokens, only slower."""
+    alone = replace(OLD, uid=uid)
+
     assert replacement([OLD, NEW], 2, state, NOW) == Replaced(uid, reason, NOW)
-    assert replacement([OLD], 1, state, NOW) is None
-    assert replacement([replace(OLD, uid=uid)], 1, state, NOW, downtime=True) is not None
-    assert replacement([OLD, hung(NEW)], 2, replace(state, replaced=hangs_lately()), NOW) is None
+    assert replacement([alone], 1, state, NOW) == Spared(uid, reason)
+    assert replacement([alone], 1, state, NOW, downtime=True) == Replaced(uid, reason, NOW)
+    beside_hung = replacement(
+        [alone, replace(hung(NEW), uid="hung")], 2, replace(state, replaced=hangs_lately()), NOW
+    )
+    assert beside_hung == Spared(uid, reason)
+
+
+def test_why_one_stays_names_both_ways_out() -> None:
+    """The user has asked for it to be replaced, and nothing happens."""
+    words = spared_in_words(Spared("old", Reason.NO_DRAFTS), {"old": "qwen-0"})
+
+    assert "qwen-0" in words
+    assert "spec.replicas" in words
+    assert "spec.rollout.allowDowntime: true" in words
 
 
 def test_a_pod_off_the_service_is_no_other_that_serves() -> None:
     """It is ready, but on trial: without the faulty one nobody would answer requests."""
     beside = replace(NEW, routed=False)
 
-    assert replacement([OLD, beside], 2, DECAYS, NOW) is None
-    assert replacement([OLD, beside], 2, DECAYS, NOW, downtime=True) is not None
+    assert replacement([OLD, beside], 2, DECAYS, NOW) == Spared("old", Reason.ACCEPTANCE_DECAYS)
+    assert isinstance(replacement([OLD, beside], 2, DECAYS, NOW, downtime=True), Replaced)
 
 
 def hangs_lately() -> tuple[Replaced, ...]:
