@@ -100,7 +100,9 @@ class Engine:
 
     def change(self, wanted: Mapping[str, object]) -> None:
         """New conditions, from the next step on. ValueError: see `World.changed`."""
-        self.world = self.world.changed(wanted)
+        before, self.world = self.world, self.world.changed(wanted)
+        if self.live is not None:
+            self.live.started += before.age - self.world.age
         if self.live is not None and wanted.get("page") == PageFault.RESET:
             self.live.ledger = Ledger()
 

@@ -43,6 +43,8 @@ class World:
     """True: no step finishes any more; requests stay running and /health says 200."""
     speaker: str = ""
     """Another one says something else to the same prompt, as a model with other weights does."""
+    age: float = 0.0
+    """Seconds by which its page tells of an earlier start than its own."""
     crash: str = ""
     """Not empty: the engine core dies with this message."""
 

@@ -14,7 +14,7 @@ import pytest
 from local.access import ClusterAccess
 from speculative_operator.api.names import LABEL_REVISION
 from tests.support.api import KubernetesApi, Manifest, condition, until
-from tests.support.idle_nodes import IdleNodes, hasten, on_idle_nodes, pods_of
+from tests.support.idle_nodes import IdleNodes, on_idle_nodes, pods_of
 from tests.support.nodeless import MODEL, Engine, Place, engine, make_ready
 from tests.support.operator_process import OperatorProcess
 
@@ -50,6 +50,11 @@ class Scene:
     def ending(self) -> list[Manifest]:
         """Pods that were told to end and are still there."""
         return [pod for pod in self.pods() if "deletionTimestamp" in pod["metadata"]]
+
+    def hasten(self, grace: int) -> None:
+        """The only pod that is ending is given no more seconds than this."""
+        (pod,) = self.ending()
+        self.place.api.delete("Pod", self.place.namespace, pod["metadata"]["name"], grace=grace)
 
     def node_of(self, pod: Manifest) -> str:
         """Where the scheduler put it; "" while it waits."""
@@ -99,7 +104,7 @@ def lost(nodes: IdleNodes, operator: OperatorProcess) -> Iterator[Scene]:
         scene.serve(2)
         nodes.lose(scene.nodes[0])
         until("its pod is told to end", scene.ending)
-        hasten(scene.place.api, scene.ending()[0], 1)
+        scene.hasten(1)
         yield scene
     nodes.api.delete(MODEL, scene.place.namespace, scene.place.name)
 
@@ -114,7 +119,7 @@ def rolled(nodes: IdleNodes, operator: OperatorProcess) -> Iterator[Scene]:
         scene.serve(2)
         scene.place.edit(**LONGER)
         until("a pod is told to end", scene.ending)
-        hasten(scene.place.api, scene.ending()[0], 1)
+        scene.hasten(1)
         yield scene
     nodes.api.delete(MODEL, scene.place.namespace, scene.place.name)
 
@@ -142,7 +147,7 @@ def test_a_taint_of_the_gpu_operator_moves_pods_and_is_told_where_it_cannot(
         nodes.taint(node, DCM)
         until("its pod is told to end", scene.ending)
         waits = scene.place.wait("Ready", "False", "Unschedulable")
-        hasten(scene.place.api, scene.ending()[0], 0)
+        scene.hasten(0)
         nodes.taint(node)
         scene.serve(1)
 
@@ -167,7 +172,7 @@ def test_a_pod_of_a_lost_node_is_named_and_its_successor_comes_where_gpus_are_fr
     lost.nodes.append(nodes.add("lost", 1))
     lost.serve(2)
     served = lost.place.read()
-    hasten(nodes.api, hangs, 0)
+    lost.hasten(0)
     lost.place.wait("Progressing", "False", "Settled")
 
     assert len(successor) == 1
@@ -191,7 +196,7 @@ def test_no_step_of_a_rollout_counts_on_the_gpus_of_a_pod_that_does_not_end(roll
     revisions = [pod["metadata"]["labels"][LABEL_REVISION] for pod in rolled.pods()]
     until("an Event tells it", lambda: rolled.events("ProgressDeadlineExceeded"))
 
-    hasten(rolled.place.api, hangs, 0)
+    rolled.hasten(0)
     until("a pod of the new revision has come", lambda: rolled.place.alive(new))
     rolled.place.wait("Progressing", "True", "RollingOut")
 

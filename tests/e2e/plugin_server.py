@@ -121,12 +121,14 @@ class Server:
         wait_for(f"K={length} in force", lambda: self.page()["hash_in_force"] == wanted)
         return wanted
 
-    def ask(self, prompt: str, tokens: int = 40) -> str:
-        """A greedy completion of exactly `tokens` tokens."""
-        body = {
-            "model": "tiny", "prompt": prompt, "max_tokens": tokens,
-            "temperature": 0, "ignore_eos": True,
-        }  # fmt: skip
+    def ask(self, prompt: str, tokens: int = 40, *, grammar: str = "") -> str:
+        """A greedy completion of exactly `tokens` tokens, or of what a regular expression asks
+        for, at most twice as many."""
+        body = {"model": "tiny", "prompt": prompt, "max_tokens": tokens, "temperature": 0}
+        if grammar:
+            body |= {"structured_outputs": {"regex": grammar}, "max_tokens": 2 * tokens}
+        else:
+            body |= {"ignore_eos": True}
         request = urllib.request.Request(
             f"http://{HOST}:{self.port}/v1/completions",
             json.dumps(body).encode(),

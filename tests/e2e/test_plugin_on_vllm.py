@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,23 @@ def test_interleaved_trials_give_a_step_time_for_every_arm(noisy: Server) -> Non
         )
         if length != CAPACITY:
             assert 12 <= row["steps"] <= 3 * 18 + carried[length]
+
+
+TOOL_CALL = r'\{"name": "[a-z]{3,8}", "days": [0-9]{2}\}'
+"""A regular expression, as a tool's schema becomes one."""
+
+
+def test_output_under_a_grammar_is_the_same_at_every_length(noisy: Server) -> None:
+    """vLLM masks every token that is checked, drafts too; here also while K changes."""
+    said = set()
+    with steady_load(noisy) as load:
+        for length in (CAPACITY, 0, 1, 2):
+            noisy.play(length)
+            said.add(noisy.ask("call the tool", grammar=TOOL_CALL))
+
+    (text,) = said
+    assert re.fullmatch(TOOL_CALL, text)
+    assert load.failures == []
 
 
 BROKEN_FILES: dict[str, bytes] = {

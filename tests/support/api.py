@@ -151,10 +151,14 @@ class KubernetesApi:
             "PATCH", self.path(kind, namespace, name), change, "application/merge-patch+json"
         )
 
-    def delete(self, kind: str, namespace: str | None, name: str) -> None:
-        """Deletes with children in the background; fine if it is gone already."""
+    def delete(
+        self, kind: str, namespace: str | None, name: str, *, grace: int | None = None
+    ) -> None:
+        """Deletes with children in the background; fine if it is gone already. `grace`, in seconds,
+        goes over a pod's own; 0 takes it off the API by force."""
+        options = None if grace is None else {"gracePeriodSeconds": grace}
         try:
-            self.call("DELETE", self.path(kind, namespace, name))
+            self.call("DELETE", self.path(kind, namespace, name), options)
         except Refused as error:
             if error.status != 404:
                 raise

@@ -140,13 +140,6 @@ def pods_of(api: KubernetesApi, namespace: str, uid: str) -> list[Manifest]:
     return api.all("Pod", namespace, f"{LABEL_MODEL_UID}={uid}")
 
 
-def hasten(api: KubernetesApi, pod: Manifest, seconds: int) -> None:
-    """A pod that is ending is given no longer than this; 0 takes it off the API by force."""
-    metadata = pod["metadata"]
-    path = api.path("Pod", metadata["namespace"], metadata["name"])
-    api.call("DELETE", path, {"gracePeriodSeconds": seconds})
-
-
 def _condition(status: str) -> Manifest:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {

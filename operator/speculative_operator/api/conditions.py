@@ -391,14 +391,8 @@ class EventReason(Explained):
     REPLICA_IN_LINE = "ReplicaInLine", "A pod that was out of line is like the others again."
     ENGINE_HANGS = "EngineHangs", "An engine has requests and ends no step."
     POD_REPLACED = "PodReplaced", "A pod whose engine is at fault is replaced."
-    POD_NOT_REPLACED = (
-        "PodNotReplaced",
-        "A pod whose engine is at fault stays: nothing else serves, or a budget forbids it.",
-    )
-    POD_NOT_ENDING = (
-        "PodNotEnding",
-        "A pod is Terminating beyond its grace and holds its GPUs; the message names its node.",
-    )
+    POD_NOT_REPLACED = "PodNotReplaced", "A pod at fault stays: no other serves, or a budget."
+    POD_NOT_ENDING = "PodNotEnding", "A pod that is Terminating for long holds its GPUs."
     RECOMMENDED = "Recommended", "Mode Recommend would change the schedule."
     SCHEDULE_NOT_APPLIED = "ScheduleNotApplied", "An engine has not taken the new schedule up."
     NAME_CONFLICT = "NameConflict", "An object of a needed name belongs to somebody else."

@@ -39,6 +39,9 @@ from speculative_operator.errors import ClusterFault, Contested, ModelInvalid, N
 DROPPING_FIELDS: Final = frozenset({"Service"})
 """Kinds of which a manifest may lack what an earlier one had. The others only change values."""
 
+TWO_BUDGETS: Final = "more than one PodDisruptionBudget"
+"""How the API server calls a pod that it therefore never evicts; its status is 500."""
+
 UNTYPED: Final = "failed to create typed patch object"
 """How server-side apply calls a manifest that does not fit the kind's schema; its status is 500."""
 
@@ -98,7 +101,7 @@ class Children:
         try:
             await self.client.evict({"namespace": namespace, "name": name, "uid": uid})
         except Refused as refusal:
-            if refusal.status != TOO_MANY_REQUESTS:
+            if refusal.status != TOO_MANY_REQUESTS and TWO_BUDGETS not in refusal.message:
                 raise
             return refusal.message
         return None

@@ -346,9 +346,12 @@ async def test_a_pod_is_ended_as_a_drain_would_and_a_budget_is_no_fault(
     assert await children.end("prod", "qwen-0", "p1") is None
     assert server.sent == ["evict p1"]
 
-    words = "Cannot evict pod as it would violate the pod's disruption budget."
-    server.refusal = Refused("POST", TOO_MANY_REQUESTS, "TooManyRequests", words)
-    assert await children.end("prod", "qwen-0", "p1") == words
+    for status, words in (
+        (TOO_MANY_REQUESTS, "Cannot evict pod as it would violate the pod's disruption budget."),
+        (500, "This pod has more than one PodDisruptionBudget, which is not supported."),
+    ):
+        server.refusal = Refused("POST", status, "", words)
+        assert await children.end("prod", "qwen-0", "p1") == words
 
     server.refusal = Refused("POST", 500, "", "no leader")
     with pytest.raises(ClusterFault):

@@ -96,6 +96,45 @@ def test_a_model_that_serves_is_ready_and_settled(world: World) -> None:
     assert now.revisions.last_good == now.revisions.current
 
 
+def test_a_rollout_is_not_over_before_its_last_pod() -> None:
+    """All pods are ready in the middle of it, and who waits for the end must not go on."""
+    world = World(replicas=2, rollout={"trial": {"mode": "Off"}})
+    world.settle()
+    world.edit(replicas=2, rollout={"trial": {"mode": "Off"}}, model={"maxModelLen": 4096})
+    kinds = (ConditionType.PROGRESSING, ConditionType.RECONCILING)
+    mixed = 0
+    for _ in range(20):
+        world.make_ready()
+        world.act(answering={pod.incarnation for pod in world.seen().pods})
+        revisions = {pod.revision for pod in world.seen().pods}
+        now = told(world)
+        if len(revisions) > 1:
+            mixed += 1
+            assert [condition(now, kind).status for kind in kinds] == ["True", "True"]
+    over = told(world)
+
+    assert mixed
+    assert condition(over, ConditionType.PROGRESSING).reason == Reason.SETTLED
+    assert ConditionType.RECONCILING not in {each.type for each in over.conditions}
+
+
+def test_what_was_observed_is_the_generation_of_the_resource(world: World) -> None:
+    """A child has generations of its own, which say nothing of the spec that was read."""
+    first = told(world)
+    (deployment,) = (copy for ref, copy in world.seen().copies.items() if ref.kind == "Deployment")
+    child = deployment.manifest()
+    child["metadata"] |= {"generation": 41, "resourceVersion": "1000"}
+    child["status"] = {"observedGeneration": 41}
+    world.cache.put({"kind": "Deployment", **child})
+    again = told(world)
+    world.edit(replicas=1)
+    edited = told(world)
+
+    for now, generation in ((first, 1), (again, 1), (edited, 2)):
+        assert now.observed_generation == generation
+        assert {each.observed_generation for each in now.conditions} == {generation}
+
+
 def test_an_engine_that_was_not_asked_does_not_serve_yet(world: World) -> None:
     """Readiness alone is not believed."""
     now = told(world, answers={})
