@@ -304,8 +304,21 @@ def _has_ended(status: Mapping[str, Any]) -> bool:
 def _containers(status: Mapping[str, Any], section: str) -> list[Manifest]:
     kept = ("name", "ready", "restartCount", "state", "lastState")
     return [
-        {key: container[key] for key in kept if key in container}
+        {
+            **{key: container[key] for key in kept if key in container},
+            **({"unhealthyDevices": devices} if (devices := _unhealthy(container)) else {}),
+        }
         for container in status.get(section) or ()
+    ]
+
+
+def _unhealthy(container: Mapping[str, Any]) -> list[str]:
+    """The devices of a container that their plugin calls so, by resource and ID."""
+    return [
+        f"{resource['name']} {device['resourceID']}"
+        for resource in container.get("allocatedResourcesStatus") or ()
+        for device in resource.get("resources") or ()
+        if device.get("health") == "Unhealthy"
     ]
 
 

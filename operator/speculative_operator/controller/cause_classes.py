@@ -139,6 +139,7 @@ DEVICE: Final = Cause(
     "The node or its GPU is at fault, not the spec. It is tried again; look at the node's driver "
     "and device plugin, and cordon it if this lasts.",
 )
+UNHEALTHY: Final = replace(DEVICE, advice="A device of the pod is unhealthy.")
 NOT_ALLOWED: Final = Cause(
     Reason.DEVICE_FAULT,
     "The engine may not open the GPU's device files: set spec.runtime.supplementalGroups to the "

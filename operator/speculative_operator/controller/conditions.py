@@ -81,6 +81,20 @@ def ready(
     return Verdict(ConditionStatus.FALSE, cause.reason, cause.message)
 
 
+def warned(verdict: Verdict, pods: Iterable[Pod]) -> Verdict:
+    """Ready, with the pods that may not be so for long."""
+    if verdict.status is not ConditionStatus.TRUE:
+        return verdict
+    doubtful = (
+        f" Pod {pod.name} runs on what its device plugin calls unhealthy on node {pod.node}: "
+        f"{pod.unhealthy}. Delete the pod where another GPU is free; the operator does so once its "
+        "engine ends."
+        for pod in pods
+        if pod.alive and pod.unhealthy is not None
+    )
+    return Verdict(verdict.status, verdict.reason, verdict.message + "".join(doubtful))
+
+
 def hindrance(seen: Observed, desired: Desired, look: Look) -> Trouble | None:
     """What keeps pods from serving, the earliest cause first."""
     troubles = _troubles(seen, desired, look)

@@ -23,7 +23,7 @@ from speculative_operator.controller.policy import (
 from speculative_operator.controller.probation import Probation
 from speculative_operator.controller.revision_verdict import RevisionVerdict
 from speculative_operator.controller.rollout_aim import RolloutAim
-from speculative_operator.controller.start_failures import not_to_start
+from speculative_operator.controller.start_failures import not_to_start, to_move
 from speculative_operator.controller.surging import worth_counting
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
@@ -115,7 +115,7 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         before_pods=tuple(_before_pods(aim)),
         pods=tuple(_pods(aim)),
         leftovers=tuple(leftovers(aim, keep=pair_of(good[-1], seen).keys if good else ())),
-        replaced=tuple(pod for pod in seen.pods if pod.alive and pod.uid in told.replace),
+        replaced=tuple(_replaced(seen, told)),
         hung=told.hung,
         labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),
         found=tuple({**ruled, **dict(not_to_start(seen, good, now))}.items()),
@@ -128,6 +128,13 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         in_place=tuple(aim.in_place()),
         counts=worth_counting(model.spec.rollout, aim.rollout, seen),
     )
+
+
+def _replaced(seen: Observed, told: Told) -> Iterator[Pod]:
+    """Those that the user lets the operator replace, and those that can start nowhere but where a
+    device is unhealthy."""
+    moved = {pod.uid for pod in to_move(seen)}
+    return (pod for pod in seen.pods if pod.alive and pod.uid in {*told.replace, *moved})
 
 
 def _before_pods(aim: RolloutAim) -> Iterator[Manifest]:

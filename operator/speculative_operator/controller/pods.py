@@ -79,6 +79,8 @@ class Pod:
     """How its engine, or the pod, ended the last time; None while it is ready or never did."""
     starts: int = 0
     """How often its engine was started and ended."""
+    unhealthy: str | None = None
+    """Those of its devices that their plugin calls unhealthy: a pod keeps what it was given."""
 
     @property
     def alive(self) -> bool:
@@ -141,6 +143,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         ending=ending,
         starts=starts,
         to_end=_time(metadata, "deletionTimestamp"),
+        unhealthy=_unhealthy_devices(status),
         preempts=spec.get("priority", 0) > 0 and spec.get("preemptionPolicy") != "Never",
     )
 
@@ -177,6 +180,11 @@ def _engine_started(status: Mapping[str, Any]) -> float | None:
         if container["name"] == ENGINE and running.get("startedAt"):
             return unix(str(running["startedAt"]))
     return None
+
+
+def _unhealthy_devices(status: Mapping[str, Any]) -> str | None:
+    found = (c.get("unhealthyDevices", ()) for c in status["containerStatuses"])
+    return ", ".join(device for devices in found for device in devices) or None
 
 
 def _trouble(status: Mapping[str, Any]) -> Trouble | None:

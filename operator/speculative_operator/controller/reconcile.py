@@ -34,6 +34,7 @@ from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
 from speculative_operator.controller.transitions import (
     going_in_place,
+    moved,
     moves,
     not_replaced,
     notices,
@@ -133,6 +134,7 @@ class Reconciler:
             acted = replace(acted, changed=acted.changed or scaled.changed)
         else:
             self._tell(reference, model.metadata.uid, promotions(desired.found))
+            self._tell(reference, model.metadata.uid, moved(desired.replaced))
             self._tell(reference, model.metadata.uid, not_replaced(acted.kept))
             desired = replace(desired, kept=acted.kept)
         if acted.changed:

@@ -10,9 +10,9 @@ A pod's status counts its starts and tells the last end alone, so others may hav
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from speculative_operator.controller.cause_classes import Cause, Part
+from speculative_operator.controller.cause_classes import UNHEALTHY, Cause, Part
 from speculative_operator.controller.causes import Speculation, cause_of
 from speculative_operator.controller.observed import Observed
 from speculative_operator.controller.pods import Pod, Trouble, short
@@ -59,7 +59,17 @@ def failure_of(pod: Pod, seen: Observed) -> StartFailure | None:
     if pod.ending is None:
         return None
     cause = cause_of(pod.ending, _speculation(pod.revision, seen))
+    if pod.unhealthy is not None:
+        cause = replace(UNHEALTHY, advice=f"Unhealthy on node {pod.node}: {pod.unhealthy}.")
     return StartFailure(pod.name, cause, pod.ending.words, pod.starts)
+
+
+def to_move(seen: Observed) -> Iterator[Pod]:
+    """Pods whose engine has ended on a device that is unhealthy: each start would be on it again,
+    while another pod is given a healthy one."""
+    for pod in seen.pods:
+        if pod.alive and pod.placed and pod.ending is not None and pod.unhealthy is not None:
+            yield pod
 
 
 def not_to_start(

@@ -20,6 +20,7 @@ from speculative_operator.controller.conditions import (
     progressing,
     ready,
     rejection,
+    warned,
     without_words,
 )
 from speculative_operator.controller.desired import Desired
@@ -76,9 +77,10 @@ def status(
     part = _tuning(model, seen, desired, found)
     look = Look(serving, found.answers, found.stock, found.at)
     cause = hindrance(seen, desired, look)
+    is_ready = ready(model.spec.replicas, desired, serving, cause)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
-        ConditionType.READY: ready(model.spec.replicas, desired, serving, cause),
+        ConditionType.READY: warned(is_ready, seen.pods),
         ConditionType.PROGRESSING: look_closer(
             progressing(seen, desired, serving),
             model.spec.rollout,

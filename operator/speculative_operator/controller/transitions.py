@@ -14,6 +14,7 @@ from speculative_operator.api.conditions import (
     Reason,
 )
 from speculative_operator.api.status import Condition, ModelStatus
+from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.tuning.verdict import Notice
 
@@ -49,6 +50,15 @@ def not_replaced(kept: Mapping[str, str]) -> Iterator[Notice]:
     """Of pods that a PodDisruptionBudget keeps, by UID in words."""
     for words in kept.values():
         yield Notice(EventReason.POD_NOT_REPLACED, words, warning=True)
+
+
+def moved(pods: Iterable[Pod]) -> Iterator[Notice]:
+    """Of pods that go because of their device."""
+    for pod in pods:
+        if pod.ending is not None and pod.unhealthy is not None:
+            device = f"{pod.unhealthy} on node {pod.node} is unhealthy"
+            text = f"Pod {pod.name} is to be replaced: its engine has ended, and {device}."
+            yield Notice(EventReason.POD_REPLACED, text, warning=True)
 
 
 def going_in_place(records: Iterable[tuple[str, str | None]]) -> Iterator[Notice]:
