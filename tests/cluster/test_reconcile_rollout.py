@@ -121,11 +121,15 @@ def test_a_newer_spec_supersedes_an_unfinished_rollout(qwen: Place, running: Eng
     third = qwen.current()
 
     qwen.pods(1, third)
+    told = qwen.wait("Progressing", "True", "RollingOut")["message"]
 
     assert len(qwen.pods(0, second)) == 0
     assert len(qwen.pods(1, first)) == 1
+    assert third in told
     finish(qwen, running, third, 2)
     qwen.wait("Ready", "True")
+    qwen.wait("Progressing", "False", "Settled")
+    assert qwen.read()["status"]["revisions"] == {"current": third, "lastGood": third}
 
 
 def test_a_refused_spec_leaves_what_serves(qwen: Place, running: Engine) -> None:

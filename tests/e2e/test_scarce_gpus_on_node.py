@@ -11,7 +11,7 @@ import pytest
 from local import devices, install
 from tests.e2e.conftest import Operator
 from tests.support import models
-from tests.support.api import KubernetesApi, condition, is_true, until
+from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.gpus import offer, restored, wait_offered
 from tests.support.rollouts import key, roll
 from tests.support.served import Served, apply
@@ -98,6 +98,40 @@ def test_pods_that_wait_say_for_what_and_a_faulty_device_ends_no_engine(
     assert serving < {pod["metadata"]["uid"] for pod in scarce.pods()}
     scarce.change({"replicas": REPLICAS})
     scarce.wait_ready()
+
+
+def test_a_device_that_turned_unhealthy_is_named_and_left_once_its_engine_ends(
+    api: KubernetesApi, scarce: Served
+) -> None:
+    """The kubelet would start the engine on the same device for ever."""
+    offer(api, REPLICAS + 1)
+    pod = scarce.pods()[0]
+    name, device = pod["metadata"]["name"], _device(pod)
+    devices.mark_unhealthy(device)
+
+    found = scarce.wait(
+        "it is named",
+        lambda model: (
+            f"unhealthy on node {pod['spec']['nodeName']}: amd.com/gpu {device}"
+            in condition(model, "Ready").get("message", "")
+        ),
+    )
+    scarce.world(address=pod["status"]["podIP"], crash="HSA_STATUS_ERROR_EXCEPTION")
+    until("its pod has gone", lambda: name not in {p["metadata"]["name"] for p in scarce.pods()})
+    scarce.wait_ready()
+
+    assert is_true(found, "Ready")
+    assert f"Pod {name} runs on" in condition(found, "Ready")["message"]
+    assert device not in map(_device, scarce.pods())
+    assert any(device in words for words in scarce.messages("PodReplaced"))
+
+
+def _device(pod: Manifest) -> str:
+    """The one that its engine was given, as the kubelet tells it."""
+    (engine,) = pod["status"]["containerStatuses"]
+    (resource,) = engine["allocatedResourcesStatus"]
+    (device,) = resource["resources"]
+    return str(device["resourceID"])
 
 
 def test_a_product_that_no_node_has_is_told_from_a_full_cluster(
