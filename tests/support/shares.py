@@ -6,7 +6,8 @@ would have brought in each phase is known from the very run that is judged:
     goodput(K, phase) = batch · E(K, phase) / T(K, batch)
 
 E from the phase's own drafts by position, of all K that reached it; T from all steps of that batch
-size. What was played is judged by the same figures, so that their noise cancels.
+size, with the error that the product gives it: steps in a row are alike, and a block as a whole is
+off by something. What was played is judged by the same figures, so that their noise cancels.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from speculative_operator.tuning.cost import step_time
+from speculative_operator.tuning.page import Counts
+
 FEWEST_STEPS = 20
+"""Of a K at a batch size: with fewer it is not judged, neither as played nor as the oracle's."""
+
 DRAWS = 300
 """Of the estimates within their errors, for the error of the share."""
 
@@ -88,9 +94,20 @@ def judge(stretches: Sequence[Stretch]) -> Judged:
                 for k, rate in sorted(rates.items())
             )
         )
+    lines += _dropped(phases, times)
     lines.append(f"tuned {shares.tuned:.1%} ± {error:.1%} of the oracle")
     lines.append(", ".join(f"K={k} {share:.1%}" for k, share in sorted(shares.fixed.items())))
     return Judged(shares, error, lines)
+
+
+def _dropped(phases: Sequence[Counted], times: Times) -> list[str]:
+    """The K that were played too little to be judged, by batch size."""
+    return [
+        f"not judged at batch {batch}: K={k}, fewer than {FEWEST_STEPS} steps"
+        for batch in sorted({phase.batch for phase in phases})
+        for k in sorted({k for phase in phases for k in phase.steps if phase.batch == batch})
+        if (batch, k) not in times
+    ]
 
 
 def _shares(phases: Sequence[Counted], times: Times, chance: random.Random | None) -> Shares:
@@ -140,18 +157,17 @@ def _counted(stretch: Stretch) -> Counted:
 
 def _times(stretches: Sequence[Stretch]) -> Times:
     """From the cells of exactly the phases' batch sizes."""
-    sums: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    sums: dict[tuple[int, int], Counts] = defaultdict(Counts)
     for stretch in stretches:
         for (k, cell, phase), change in _changes(stretch).items():
             if phase == "decode" and cell == stretch.batch:
-                for index, name in enumerate(("steps", "log_us", "log_us_sq")):
-                    sums[stretch.batch, k][index] += change[name]
+                timed = {name: change[name] for name in ("steps", "log_us", "log_us_sq")}
+                sums[stretch.batch, k] = sums[stretch.batch, k].plus(Counts(**timed))
     times = {}
-    for at, (steps, logs, squares) in sums.items():
-        if steps >= FEWEST_STEPS:
-            mean = logs / steps
-            variance = max(squares / steps - mean**2, 0.0)
-            times[at] = (mean - math.log(1e6), math.sqrt(variance / steps))
+    for (batch, k), counts in sums.items():
+        time = step_time(k, counts) if counts.steps >= FEWEST_STEPS else None
+        if time is not None:
+            times[batch, k] = (time.mean - math.log(1e6), math.sqrt(time.variance))
     return times
 
 

@@ -101,26 +101,31 @@ def undrafted(window: Window) -> Window:
 
 
 def without_plugin(page: Page) -> Page:
-    """What vLLM's own metrics show of the same engine: sums without K, batch and step times."""
-    sums = Counts()
+    """What vLLM's own metrics show of the same engine: sums without K and batch, and the times of
+    all steps as requests see them."""
+    sums, waited = Counts(), 0.0
     for row in page.counters.rows.values():
         sums = sums.plus(row)
+        waited += row.seconds * row.requests / row.steps
     accepted = [0.0] * page.capacity
     for at, tokens in page.counters.positions.items():
         accepted[at.at] += tokens.accepted
     row = Counts(
+        steps=sums.steps,
+        seconds=waited,
         drafts=sums.drafts,
         draft_tokens=sums.draft_tokens,
         accepted=sums.accepted,
         generated=sums.generated,
-        requests=sums.drafts,
+        requests=sums.requests,
     )
     counters = replace(
         page.counters,
-        rows={RowKey(page.capacity, None, Phase.MIXED): row},
+        rows={RowKey(page.capacity if sums.drafts else 0, None, Phase.ANY): row},
         positions={
             Position(page.capacity, at): Proposed(sums.drafts, count)
             for at, count in enumerate(accepted)
+            if sums.drafts
         },
     )
     return replace(page, plugin="", tunable=False, reason="no plugin", counters=counters)

@@ -12,7 +12,6 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import (
-    EDGES,
     Counters,
     Counts,
     Page,
@@ -20,6 +19,7 @@ from speculative_operator.tuning.page import (
     Position,
     Proposed,
     RowKey,
+    cell_of,
 )
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.prior import SEQUENTIAL
@@ -52,11 +52,6 @@ def a_policy(**changes: Any) -> Policy:
         prior=SEQUENTIAL,
     )
     return replace(policy, **changes)
-
-
-def cell_of(batch: int) -> int | None:
-    """The upper edge of a batch size's cell."""
-    return next((edge for edge in EDGES if batch <= edge), None)
 
 
 @dataclass(frozen=True)

@@ -386,6 +386,7 @@ class EventReason(Explained):
         "RestartWouldPay",
         "Engines without speculation would be faster; the policy allows no restart.",
     )
+    LOOK_REFUSED = "LookRefused", "A look was asked for and cannot be taken; the message says why."
     SPECULATION_FAULTY = "SpeculationFaulty", "Acceptance is what no sound draft has."
     REPLICA_OUT_OF_LINE = "ReplicaOutOfLine", "One pod's numbers are unlike the others'."
     REPLICA_IN_LINE = "ReplicaInLine", "A pod that was out of line is like the others again."

@@ -96,6 +96,7 @@ class WhyNot(Explained):
     ANOTHER_IS_FASTER = "AnotherIsFaster", "It is better, and another one is better still."
     RECOMMENDED = "Recommended", "It is better; mode Recommend only says so."
     OUT_OF_BOUNDS = "OutOfBounds", "The bounds do not allow it."
+    RESTART_NEEDED = "RestartNeeded", "K cannot be changed live, so no other one is measured."
     LONGER_STEPS = "LongerSteps", "It brings more, in longer steps than objective Latency wants."
     LOSES_TOO_MUCH = "LosesTooMuch", "Its steps are shorter, but it loses too much throughput."
     FAULTY_DRAFT = "FaultyDraft", "The draft is faulty; it is only tried for recovery."

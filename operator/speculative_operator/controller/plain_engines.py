@@ -12,7 +12,7 @@ from speculative_operator.controller.answers import Answers, gathered
 from speculative_operator.tuning.gather import Gathering
 from speculative_operator.tuning.history import kept
 from speculative_operator.tuning.policy import WindowLimits
-from speculative_operator.tuning.window import NoEvidence, Window
+from speculative_operator.tuning.window import NoEvidence, Window, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,5 @@ class PlainEngines:
         window, opened = gathering.window(), gathering.next(now)
         if isinstance(window, NoEvidence):
             return PlainEngines(opened, gap=window)
-        return PlainEngines(opened, closed=kept(window))
+        parts = (part.as_played(0) for part in gathering.windows().values())
+        return PlainEngines(opened, closed=kept(merged(parts)))

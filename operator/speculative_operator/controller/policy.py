@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from speculative_operator.api.exposure import RolloutStrategy
 from speculative_operator.api.resource import SpeculativeModelSpec
 from speculative_operator.api.tuning import FallbackLevel, TuningMode
@@ -14,6 +16,13 @@ from speculative_operator.tuning.prior import prior_of
 from speculative_operator.tuning.schedule import ScheduleFile, Trial
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.trials import LONGEST_BLOCK
+
+SURGES: Mapping[RolloutStrategy, bool | None] = {
+    RolloutStrategy.SURGE: True,
+    RolloutStrategy.IN_PLACE: False,
+    RolloutStrategy.AUTO: None,
+}
+"""Whether a restart starts one pod more first; None where that depends on free GPUs."""
 
 TRIAL_ROUNDS = 100_000
 """Of a revision on trial: more than it is ever on trial for."""
@@ -44,8 +53,9 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
             wanted=tuning.fallback.level is FallbackLevel.RESTART,
             downtime=tuning.fallback.allow_downtime,
             sensor=tuning.fallback.sensor,
-            surge=_starts_one_more(spec),
+            surge=SURGES[spec.rollout.strategy],
             replicas=spec.replicas,
+            drain=spec.runtime.drain_seconds,
         ),
         window=WindowLimits(
             drafts=tuning.window.drafts,
@@ -54,14 +64,6 @@ def policy_of(spec: SpeculativeModelSpec, facts: RevisionFacts) -> Policy:
         ),
         prior=prior_of(facts.method.value),
     )
-
-
-def _starts_one_more(spec: SpeculativeModelSpec) -> bool:
-    """Whether a restart starts one pod more first. Of several replicas Auto may replace one after
-    the other, which costs more; the last one that serves it does not take by itself."""
-    if spec.rollout.strategy is RolloutStrategy.AUTO:
-        return spec.replicas == 1
-    return spec.rollout.strategy is RolloutStrategy.SURGE
 
 
 def first_decision(policy: Policy) -> Decision:

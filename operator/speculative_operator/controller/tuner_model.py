@@ -100,9 +100,11 @@ class ModelTuning:
         self._notices += self._delivery.watch(pages_of(self._answers), now)
         self.next_pass = self._next_pass(now, pace)
 
-    def _policy(self) -> Policy:
-        """What the user allows, on engines as they are."""
+    def _policy(self, state: State) -> Policy:
+        """What the user allows, on engines as they are, or were when they last answered."""
         live = self.model.scheduled and not_tunable(self._answers) is None
+        if not pages_of(self._answers):
+            live = live and not state.restart.reference
         return replace(self.model.policy, live=live)
 
     def _running(self) -> Running:
@@ -110,6 +112,7 @@ class ModelTuning:
         return Running(
             speculative=sum(replica.ready for replica in self.model.replicas),
             autoregressive=sum(replica.ready for replica in self.model.plain),
+            pods=len(self.model.replicas) + len(self.model.plain),
             startup=self.model.startup,
             window=self._plain.closed,
         )
@@ -128,7 +131,8 @@ class ModelTuning:
             for uid, part in gathering.windows().items()
         }
         if parts:
-            state, policy = self._decision.state, self._policy()
+            state = self._decision.state
+            policy = self._policy(state)
             found = trusted(parts, state, policy, present=names.keys(), now=now)
             self._decision = replace(self._decision, state=found.state)
             self._notices += found.notices
@@ -175,7 +179,7 @@ class ModelTuning:
 
     def _decided(self, window: Window | None, state: State, now: float) -> Decision:
         occasion = Occasion(now, self.model.look, self._running())
-        return self._decisions.next(window, state, self._policy(), occasion)
+        return self._decisions.next(window, state, self._policy(state), occasion)
 
     def _next_pass(self, now: float, pace: float) -> float:
         limits, pages = self.model.policy.window, self._all_pages
@@ -247,7 +251,8 @@ class ModelTuning:
 
     def view(self, now: float) -> TuningView:
         """Everything that status shows."""
-        decision, state, policy = self._decision, self._decision.state, self._policy()
+        decision, state = self._decision, self._decision.state
+        policy = self._policy(state)
         away, busiest = self._away, state.busiest
         situation = Situation(
             gap=self._plain.gap if away else self._gap,

@@ -1,8 +1,9 @@
 """Reads what is needed of vLLM's own `/metrics`, for engines without the plugin.
 
-The page shows acceptance and tokens, but not at which K and batch a step was made nor how long it
-took; so such an engine is never tuned live. Its sums stand in one row: the started K (0 without
-speculation), no batch cell, phase `mixed`. Only needed lines are parsed: a page is 50 KiB and up.
+The page shows acceptance, tokens and the mean time of all steps, but not at which K and batch a
+step was made; so such an engine is never tuned live. Its sums stand in one row: the started K (0
+without speculation), no batch cell, phase `any`. Only needed lines are parsed: a page is 50 KiB and
+up.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from speculative_operator.tuning.page import (
     RowKey,
 )
 
-REASON = "the live speculation plugin does not answer: no step times, no change of K while serving"
+REASON = (
+    "the live speculation plugin does not answer: no step times by K, no change of K while serving"
+)
 
 _NEEDED = re.compile(
     r"^(?:vllm:(?P<name>spec_decode_num_drafts_total|spec_decode_num_draft_tokens_total"
     r"|spec_decode_num_accepted_tokens_total|spec_decode_num_accepted_tokens_per_pos_total"
-    r"|generation_tokens_total|num_requests_running|num_requests_waiting)\{(?P<labels>[^}]*)\}"
+    r"|generation_tokens_total|num_requests_running|num_requests_waiting"
+    r"|inter_token_latency_seconds_(?:sum|count)|iteration_tokens_total_count)\{(?P<labels>[^}]*)\}"
     r"|(?P<start>process_start_time_seconds)) (?P<value>\S+)$",
     re.MULTILINE,
 )
@@ -54,7 +58,7 @@ def parse_vllm_metrics(text: str) -> Page:
     started = samples.get("process_start_time_seconds", 0.0)
     capacity = len(positions)
     speculates = "spec_decode_num_drafts_total" in samples
-    row = _row(samples) if speculates else _plain_row(samples["generation_tokens_total"])
+    row = _timed(_row(samples) if speculates else _plain_row(samples), samples)
     return Page(
         plugin="",
         vllm="",
@@ -73,7 +77,7 @@ def parse_vllm_metrics(text: str) -> Page:
         counters=Counters(
             pid=0,
             started=started,
-            rows={RowKey(capacity, None, Phase.MIXED): row},
+            rows={RowKey(capacity, None, Phase.ANY): row},
             positions={
                 Position(capacity, at): Proposed(row.drafts, accepted)
                 for at, accepted in sorted(positions.items())
@@ -123,9 +127,22 @@ def _row(samples: Samples) -> Counts:
         raise PageUnreadable(f"{error.args[0]} is missing") from error
 
 
-def _plain_row(generated: float) -> Counts:
+def _plain_row(samples: Samples) -> Counts:
     """Plain decoding: a request gives one token a step."""
+    generated = samples["generation_tokens_total"]
     return Counts(generated=generated, requests=generated)
+
+
+def _timed(row: Counts, samples: Samples) -> Counts:
+    """With the times of steps, where vLLM shows them: each request tells of each step after that of
+    its first token, so `seconds` are summed over steps and their requests. See `Window.as_played`.
+    """
+    steps = samples.get("iteration_tokens_total_count")
+    requests = samples.get("inter_token_latency_seconds_count")
+    seconds = samples.get("inter_token_latency_seconds_sum")
+    if steps is None or requests is None or seconds is None:
+        return row
+    return row._replace(steps=steps, seconds=seconds, requests=requests)
 
 
 def _value(text: str, name: str) -> float:

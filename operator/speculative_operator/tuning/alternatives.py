@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from speculative_operator.api.base import LONGEST_PROPOSAL
 from speculative_operator.api.status import WhyNot
 from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.asked import not_tried
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import HYSTERESIS, Option, best, options
 from speculative_operator.tuning.state import Bucket, State
@@ -74,7 +75,7 @@ def best_gain(found: tuple[Alternative, ...]) -> float | None:
 def next_look(state: State, policy: Policy, *, waits: bool) -> NextLook:
     """When the next look is due. `waits`: the last window brought no evidence, so only traffic
     brings it nearer."""
-    never = _never(policy)
+    never = not_tried(state, policy)
     if never is not None:
         return NextLook(None, None, f"none: {never}")
     evidence = None if waits else state.evidence
@@ -88,20 +89,10 @@ def next_look(state: State, policy: Policy, *, waits: bool) -> NextLook:
     return NextLook(windows, at, when + suffix)
 
 
-def _never(policy: Policy) -> str | None:
-    """Why other K are never looked at, or None."""
-    if policy.mode is TuningMode.OFF:
-        return "spec.tuning.mode is Off"
-    if not policy.live:
-        return "K cannot be changed live"
-    if policy.pinned is not None:
-        return f"spec.tuning.bounds leave K={policy.pinned} only"
-    return None if policy.trial_share else "spec.tuning.trialSharePercent is 0"
-
-
 TEXTS: Mapping[WhyNot, str] = {
     WhyNot.FIXED: "spec.tuning.mode is Off: the fixed lengths are played",
     WhyNot.OUT_OF_BOUNDS: "not within spec.tuning.bounds",
+    WhyNot.RESTART_NEEDED: "not measured: K cannot be changed live",
     WhyNot.FAULTY_DRAFT: "the draft is faulty: only tried now and then, for recovery",
     WhyNot.NOT_MEASURED: "not measured well enough yet: {trials}",
     WhyNot.IN_DOUBT: "its last time contradicts those before: {trials}",
@@ -130,12 +121,13 @@ class _Comparison:
         reason = self._forbidden(k) or self._compared(option)
         gain = error = None
         moved = step = ""
-        if option is not None:
+        if option is not None and reason is not WhyNot.RESTART_NEEDED:
             gain = math.expm1(option.plain)
             error = (1.0 + gain) * option.error
             moved = f"{'faster' if gain > 0 else 'slower'} by {abs(gain):.1%} ± {error:.1%}"
             step = f"{abs(math.expm1(option.step)):.0%}"
-        trials = "trials pending" if self.policy.trial_share else "the trial share is 0"
+        never = not_tried(self.state, self.policy)
+        trials = "trials pending" if never is None else f"no trials, {never}"
         message = TEXTS[reason].format(moved=moved, step=step, trials=trials)
         timed = self.bucket.timed.get(k)
         measured_at = timed.at if timed is not None else None
@@ -147,6 +139,8 @@ class _Comparison:
             return WhyNot.FIXED
         if k not in self.policy.arms:
             return WhyNot.OUT_OF_BOUNDS
+        if not self.policy.live:
+            return WhyNot.RESTART_NEEDED
         return WhyNot.FAULTY_DRAFT if self.state.fault is not None and k else None
 
     def _compared(self, option: Option | None) -> WhyNot:

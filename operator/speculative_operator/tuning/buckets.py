@@ -14,6 +14,7 @@ from speculative_operator.tuning.schedule import Table, joined
 from speculative_operator.tuning.window import Window
 
 LARGEST = 1024
+ALL = tuple(1 << power for power in range(LARGEST.bit_length()))
 
 
 def bucket_of(cell: int | None) -> int:

@@ -86,7 +86,7 @@ def tuned(state: State, policy: Policy) -> Verdict:
     if policy.mode is TuningMode.OFF:
         return Verdict(UNKNOWN, Reason.TUNING_OFF, "The fixed lengths are played.")
     if _away(state):
-        return Verdict(TRUE, Reason.AUTOREGRESSIVE, "Engines without speculation are faster.")
+        return _without(state)
     if state.fault is not None:
         return Verdict(FALSE, state.fault.reason, f"{words}: the draft is faulty.")
     if policy.pinned is not None:
@@ -96,6 +96,12 @@ def tuned(state: State, policy: Policy) -> Verdict:
 
 def _away(state: State) -> bool:
     return state.restart.variant is Variant.AUTOREGRESSIVE
+
+
+def _without(state: State) -> Verdict:
+    if state.restart.trying:
+        return Verdict(FALSE, Reason.MEASURING, "Engines without speculation are being looked at.")
+    return Verdict(TRUE, Reason.AUTOREGRESSIVE, "Engines without speculation are faster.")
 
 
 def _measured(state: State, policy: Policy, words: str) -> Verdict:
@@ -135,6 +141,19 @@ class Situation:
     late: bool = False
 
 
+def _watched(why: str, policy: Policy) -> str:
+    """What is lost where K cannot change live, and what is left."""
+    lost = (
+        f"The length cannot be changed live: {why}. It stays as it is, and what another would "
+        "bring is not known: to try one, set another speculation.proposalLength.capacity."
+    )
+    if not policy.restart.wanted:
+        return f"{lost} fallback.level: Restart also tries engines without speculation."
+    if not policy.restart.allowed:
+        return f"{lost} Engines without speculation are not tried: nothing would serve meanwhile."
+    return f"{lost} Engines without speculation are weighed, see status.evidence.otherVariant."
+
+
 def overlaid(
     healthy: Verdict, tuned: Verdict, situation: Situation, policy: Policy
 ) -> tuple[Verdict, Verdict]:
@@ -153,13 +172,7 @@ def overlaid(
         )
         return healthy, Verdict(FALSE, Reason.RESTART_NEEDED, message)
     if situation.not_tunable is not None:
-        message = (
-            f"The length cannot be changed live: {situation.not_tunable}. It stays as it is, and "
-            "no other is measured."
-        )
-        if policy.restart.wanted:
-            message += " Nor are restarts decided: they need steps at K=0 that were timed."
-        return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, message)
+        return healthy, Verdict(FALSE, Reason.NOT_TUNABLE, _watched(situation.not_tunable, policy))
     if situation.late:
         message = "An engine does not report the new schedule; the kubelet's next sync is awaited."
         return healthy, Verdict(FALSE, Reason.SCHEDULE_NOT_APPLIED, message)

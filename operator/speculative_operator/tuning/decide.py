@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.asked import heard, refused
 from speculative_operator.tuning.bounds import within_bounds
 from speculative_operator.tuning.choose import chosen
 from speculative_operator.tuning.conditions import health, tuned
@@ -26,10 +27,11 @@ from speculative_operator.tuning.learn import learned
 from speculative_operator.tuning.looks import looked
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.restart import Scene, restarted, sensing
+from speculative_operator.tuning.restart import restarted, sensing
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Variant
+from speculative_operator.tuning.variant_looks import Grounds
 from speculative_operator.tuning.verdict import Change, Notice, Verdict
 from speculative_operator.tuning.window import Window
 
@@ -58,7 +60,7 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
     """The schedule to play after a window with evidence, or after none (then only the user's
     commands count), and the variant to run.
     """
-    asked = state.asked
+    before = state.asked
     state, changes = within_bounds(state, policy, at.now)
     notices: tuple[Notice, ...] = ()
     lengths: Mapping[int, Estimate] = {}
@@ -76,11 +78,14 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
             state, notices = guarded(state, window, policy, at.now)
             state, better = chosen(state, lengths, window, policy, at.now)
             changes += better
+    asked = heard(state, policy, at.asked, window)
+    ask = asked != before
+    notices += refused(state, policy) if ask else ()
     if state.broken is None:
-        state = looked(state, lengths, window, policy, at.asked)
+        state = looked(state, lengths, window, policy, asked)
     measured = window if state.broken is None else None
-    ask = at.asked not in (None, asked)
-    state, moved, said = restarted(state, Scene(policy, measured, lengths, at.running, at.now, ask))
+    grounds = Grounds(policy, measured, lengths, at.running, at.now, ask)
+    state, moved, said = restarted(state, grounds)
     changes, notices = changes + moved, notices + said
     off = policy.mode is TuningMode.OFF
     return Decision(

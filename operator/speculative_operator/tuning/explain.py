@@ -22,7 +22,7 @@ OUTCOME_AFTER = 2
 
 def evidence(window: Window, speedup: float | None, *, now: float) -> Evidence:
     """What one window measured, told of the K that made most of its steps."""
-    main = _main_length(window)
+    main = main_length(window)
     rows = window_rows(window)
     total = window.total(main)
     row = rows.get(main)
@@ -38,7 +38,7 @@ def evidence(window: Window, speedup: float | None, *, now: float) -> Evidence:
     )
 
 
-def _main_length(window: Window) -> int:
+def main_length(window: Window) -> int:
     """The K with most request-steps."""
     lengths = sorted({key.k for key in window.rows})
     return max(lengths, key=lambda k: window.total(k).requests, default=0)

@@ -158,6 +158,7 @@ def _running_body(running: Running) -> dict[str, Any]:
     body: dict[str, Any] = {
         "speculative": running.speculative,
         "autoregressive": running.autoregressive,
+        "pods": running.pods,
     }
     if running.startup is not None:
         body["startup"] = running.startup
@@ -173,6 +174,7 @@ def _running(body: Mapping[str, Any] | None) -> Running:
     return Running(
         speculative=int(body["speculative"]),
         autoregressive=int(body["autoregressive"]),
+        pods=int(body.get("pods", 1)),
         startup=body.get("startup"),
         window=_window(window) if window is not None else None,
     )

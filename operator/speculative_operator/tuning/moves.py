@@ -32,21 +32,47 @@ def off(state: State, window: Window | None, policy: Policy, now: float, text: s
     """Engines without speculation are wanted. After a look that has found nothing, the wait for
     the next one doubles. `window` is the last one before, where engines served."""
     failed = state.restart.looking
-    restart = replace(
-        state.restart,
+    restart = _without(state.restart, window, now)
+    looks = min(restart.looks + 1, MOST_LOOKS) if failed else 0
+    return _recorded(state, replace(restart, looks=looks), policy, now, text)
+
+
+def _without(restart: Restart, window: Window | None, now: float) -> Restart:
+    """Engines without speculation, from now on."""
+    return replace(
+        restart,
         variant=Variant.AUTOREGRESSIVE,
         since=now,
         arrived=False,
-        owed=_start(state.restart),
+        owed=_start(restart),
         lead=0.0,
         most=0.0,
         looking=False,
-        looks=min(state.restart.looks + 1, MOST_LOOKS) if failed else 0,
         looked=now,
+        surged=False,
         goodput=fleet_goodput(window) if window is not None else None,
         advised=False,
     )
-    return _recorded(state, restart, policy, now, text)
+
+
+def tried(state: State, window: Window, policy: Policy, now: float) -> Moved:
+    """A look at engines without speculation begins: it takes all replicas, one after the other."""
+    restart = replace(_without(state.restart, window, now), trying=True, look_windows=0)
+    return _recorded(state, restart, policy, now, words.tries())
+
+
+def kept_off(state: State) -> State:
+    """The look has found them faster: they stay."""
+    return replace(state, restart=replace(state.restart, trying=False, looks=0))
+
+
+def tried_in_vain(state: State, policy: Policy, now: float, text: str) -> Moved:
+    """The look has found them slower, or not faster by enough. It was no change of mind, so the
+    next change is no dearer, but the wait for the next look doubles."""
+    looks = min(state.restart.looks + 1, MOST_LOOKS)
+    restart = _speculative(state, now, state.restart.patience)
+    restart = replace(restart, looks=looks, looked=now)
+    return _recorded(tried_anew(state), restart, policy, now, text)
 
 
 def off_again(state: State, policy: Policy, now: float) -> Moved:
@@ -74,7 +100,7 @@ def look(state: State, policy: Policy, now: float) -> Moved:
     """A look at speculation begins: one replica beside the others, or, where there is only one,
     that one."""
     state = tried_anew(state)
-    restart = replace(state.restart, looking=True, look_from=state.windows)
+    restart = replace(state.restart, looking=True, look_windows=0)
     if policy.restart.replicas > 1:
         return replace(state, restart=restart), (), ()
     restart = replace(
@@ -141,7 +167,9 @@ def _speculative(state: State, now: float, patience: int) -> Restart:
         most=0.0,
         patience=patience,
         looking=False,
+        trying=False,
         looks=0,
+        surged=False,
         goodput=None,
     )
 

@@ -9,11 +9,13 @@ from speculative_operator.tuning.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs at the moment: ready engines of each variant, the seconds that the quickest of them
-    took from its start to Ready, and the window of those without speculation, if one has closed."""
+    """What runs at the moment: ready engines of each variant, all `pods` that run or start, the
+    seconds that the quickest took from its start to Ready, and the window of those without
+    speculation, if one has closed."""
 
     speculative: int = 1
     autoregressive: int = 0
+    pods: int = 1
     startup: float | None = None
     window: Window | None = None
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.balance import price_now
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.restart import LEAST_GAIN
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Variant
+from speculative_operator.tuning.variant_looks import LEAST_GAIN
 
 NO_START = "no start-up was timed yet"
 
@@ -35,9 +35,8 @@ class Outlook:
 
 
 def outlook(state: State, policy: Policy) -> Outlook | None:
-    """None where the user allows no restarts, or nothing is measured that they could be weighed
-    by."""
-    if not policy.restart.wanted or not policy.choices or policy.hands_off:
+    """None where the user allows no restarts."""
+    if not policy.restart.wanted or not policy.choices or policy.mode is TuningMode.OFF:
         return None
     restart = state.restart
     away = restart.variant is Variant.AUTOREGRESSIVE
@@ -59,16 +58,23 @@ def _forbidden(policy: Policy) -> str | None:
 
 
 def _why_not(state: State, policy: Policy, gain: float | None) -> str:
-    if gain is None or not policy.restart.allowed or state.restart.looking:
+    looks = state.restart.looking or state.restart.trying
+    if gain is None or not policy.restart.allowed or looks:
         return _hindrance(state, policy)
     away = state.restart.variant is Variant.AUTOREGRESSIVE
     if state.restart.startup is None:
         return NO_START
     if gain <= (policy.minimum_gain if away else LEAST_GAIN):
-        return "slower, or not faster by enough"
+        return "slower, or not faster by enough" + _assumed(state)
     if policy.mode is TuningMode.RECOMMEND:
         return "faster: tuning.mode is Recommend, which only says so"
-    return "faster: it has to make up for the price of a restart first"
+    return "faster: it has to make up for the price of a restart first" + _assumed(state)
+
+
+def _assumed(state: State) -> str:
+    """Where nothing but the drafter's kind tells of engines without speculation."""
+    measured = not state.restart.reference or state.restart.plain
+    return "" if measured else " (assumed of this kind of drafter, not measured yet)"
 
 
 def _hindrance(state: State, policy: Policy) -> str:
@@ -82,4 +88,6 @@ def _hindrance(state: State, policy: Policy) -> str:
         return NO_START
     if state.restart.looking:
         return "a look at speculation is under way"
+    if state.restart.trying:
+        return "engines without speculation are only being looked at"
     return "not enough is known of it at this load"

@@ -16,11 +16,18 @@ EDGES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 
 """Upper edges of the batch cells; one more cell, None, takes what is above."""
 
 
+def cell_of(batch: int) -> int | None:
+    """The upper edge of the cell that a batch size belongs to."""
+    return next((edge for edge in EDGES if batch <= edge), None)
+
+
 class Phase(StrEnum):
-    """Whether all requests of a step decode, or one of them brings prompt tokens too."""
+    """Whether all requests of a step decode, or one of them brings prompt tokens too. `ANY`: not
+    told, as by vLLM's own metrics; see `Window.as_played`."""
 
     DECODE = "decode"
     MIXED = "mixed"
+    ANY = "any"
 
 
 class RowKey(NamedTuple):

@@ -30,19 +30,22 @@ class RestartLimits:
     wanted    the user allows such restarts
     downtime  also one that leaves nothing serving
     sensor    one of several replicas may stay speculative
-    surge     a rollout starts one pod more first
+    surge     a rollout starts one pod more first; None where that depends on free GPUs
+    drain     seconds that a pod has for the requests that run as it is told to end
     """
 
     wanted: bool = False
     downtime: bool = False
     sensor: bool = False
-    surge: bool = False
+    surge: bool | None = False
     replicas: int = 1
+    drain: float = 0.0
 
     @property
     def allowed(self) -> bool:
-        """Whether a restart may be done with these replicas."""
-        return self.wanted and (self.downtime or self.surge or self.replicas > 1)
+        """Whether a restart may be done with these replicas. The last one that serves is taken only
+        after one pod more has started."""
+        return self.wanted and (self.downtime or self.surge is not False or self.replicas > 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,19 @@ def looks() -> str:
     return "a look at speculation: engines are restarted with it for a few windows"
 
 
+def tries() -> str:
+    """Nothing else tells how fast engines without speculation are."""
+    return (
+        "a look at engines without speculation: K cannot be changed live, so only a restart tells "
+        "what speculation brings"
+    )
+
+
+def in_vain(gain: float) -> str:
+    """The look is over."""
+    return f"the look at engines without speculation is over: goodput {gain:+.0%}; they speculate"
+
+
 def look_failed(gain: float) -> str:
     """The only replica goes back."""
     return f"the look at speculation is over: goodput {gain:+.0%} without it"

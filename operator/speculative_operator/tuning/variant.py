@@ -1,5 +1,7 @@
 """The two ways to run a model, with and without speculation in the engine's arguments, and what is
-remembered of the second level: who is owed a restart, and what K=0 costs over true autoregressive.
+remembered of the second level: who is owed a restart, and what a step of engines that were started
+with speculation costs over one of engines without: at K=0, or where K cannot change live, at the
+only K that they play.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from enum import StrEnum
 from speculative_operator.tuning.acceptance import Estimate
 from speculative_operator.tuning.cost import step_time
 from speculative_operator.tuning.page import Phase
+from speculative_operator.tuning.prior import Prior
 from speculative_operator.tuning.window import Window
 
 
@@ -39,6 +42,10 @@ requests: the two measured points of the facts. In between it is taken to grow w
 TAX_ERROR = 0.06
 """Standard deviation of log (1 + tax) around that, before it was measured for a model."""
 
+GROWTH, GROWTH_ERROR = 0.3, 0.2
+"""How a step's time grows with the batch, as a power of it, and how far that is known: not at all
+while weights are what is read, in proportion once the GPU computes all the time."""
+
 LEVEL_ERROR = 0.03
 """What a window's step time is off by, in logarithms, besides its own error: pods and prompts
 differ between engines that are compared."""
@@ -48,6 +55,10 @@ AGEING = 0.02
 
 MISSED = 10.0
 """Seconds of the sum that are worth a write."""
+
+FEWEST_REQUESTS = 5
+REQUEST_LEARNING = 0.1
+"""How fast the time of a request follows a window, from which so many requests tell."""
 
 Levels = Mapping[int, "Level"]
 
@@ -72,13 +83,13 @@ class Level:
         return Level(self.mean + weight * (mean - self.mean), (1 - weight) * known, now)
 
 
-def levels_after(levels: Levels, window: Window, now: float) -> Levels:
-    """The levels by batch cell with a window's decode-only steps at K=0."""
+def levels_after(levels: Levels, window: Window, k: int, now: float) -> Levels:
+    """The levels by batch cell with a window's decode-only steps at one K."""
     found = dict(levels)
     for key, counts in window.rows.items():
-        if key.k or key.cell is None or key.phase is not Phase.DECODE:
+        if key.k != k or key.cell is None or key.phase is not Phase.DECODE:
             continue
-        time = step_time(0, counts)
+        time = step_time(k, counts)
         if time is not None:
             variance = time.variance + LEVEL_ERROR**2
             known = found.get(key.cell)
@@ -88,6 +99,37 @@ def levels_after(levels: Levels, window: Window, now: float) -> Levels:
                 else known.after(time.mean, variance, now)
             )
     return found
+
+
+def request_seconds(window: Window | None) -> float | None:
+    """How long a request decodes, by Little's law: the requests that run at a time over those that
+    come; None where too few came, or engines do not count them."""
+    if window is None or window.prompts is None or window.prompts.seen < FEWEST_REQUESTS:
+        return None
+    timed = (counts for counts in window.rows.values() if counts.steps)
+    return sum(c.requests / c.steps * c.seconds for c in timed) / window.prompts.seen or None
+
+
+def level_at(levels: Levels, batch: int) -> Level | None:
+    """The level at a batch cell, from the nearest one that was seen; None where none was."""
+    nearest = min(levels, key=lambda cell: abs(math.log(cell / batch)), default=None)
+    if nearest is None:
+        return None
+    apart, level = math.log(batch / nearest), levels[nearest]
+    mean, variance = level.mean + GROWTH * apart, level.variance + (GROWTH_ERROR * apart) ** 2
+    return Level(mean, variance, level.at)
+
+
+def assumed_cost(batch: int, k: int, prior: Prior) -> Estimate:
+    """log of what a step at K costs over one of an engine without speculation, before anything was
+    measured: the tax at K=0, and what the drafter's kind adds to it."""
+    tax = Estimate(assumed_tax(batch), TAX_ERROR**2)
+    if not k:
+        return tax
+    tokens = 1.0 + prior.slope * k
+    slope = k * prior.slope_error / tokens
+    variance = prior.price_error**2 + slope**2 + prior.own_error**2
+    return Estimate(tax.mean + prior.price + math.log(tokens), tax.variance + variance)
 
 
 def assumed_tax(batch: int) -> float:
@@ -106,17 +148,25 @@ class Restart:
     arrived         engines of that variant were ready since
     owed            seconds of goodput that the other variant would have brought since, less those
                     that it would have cost: log of the ratio of both goodputs, times seconds
+    reference       the K whose steps are held against those of engines without speculation: 0, or
+                    where K cannot change live the only one that is played
     lead, most      by how much this variant was ahead at a stretch: now, and at the most
     difference      log of goodput without speculation over that with it, at the last window's load;
                     None where too little of it is known
     patience        how many times the price of a restart has grown, since it came back
     looking         one look at speculation from the autoregressive variant is under way
-    look_from       number of windows at its start
+    trying          a look at engines without speculation is under way, since nothing else tells
+                    how fast they are
+    look_windows    windows of the variant that is looked at, since its look began
     looks           looks in a row that have found nothing
     looked          when the last one ended
     startup         seconds from a pod's start to Ready, None before one was seen
-    live, plain     step times at K=0 with and without speculation in the arguments, by batch cell
-    best            log of the best live goodput over that of K=0, by bucket, when last seen
+    surged          whether the last change started one pod more first; None before there was one
+    request         seconds that a request takes, None while that is not known
+    live, plain     step times with speculation in the arguments, at the reference, and without, by
+                    batch cell
+    best            log of the best live goodput over that of the reference's steps with one token
+                    each, by bucket, when last seen
     goodput         measured before the last change, until its outcome is told
     advised         it was told that a restart would pay which the policy does not allow
     """
@@ -128,34 +178,40 @@ class Restart:
     lead: float = 0.0
     most: float = 0.0
     difference: float | None = None
+    reference: int = 0
     patience: int = 0
     looking: bool = False
-    look_from: int = 0
+    trying: bool = False
+    look_windows: int = 0
     looks: int = 0
     looked: float = 0.0
     startup: float | None = None
+    surged: bool | None = None
+    request: float | None = None
     live: Levels = field(default_factory=dict)
     plain: Levels = field(default_factory=dict)
     best: Mapping[int, float] = field(default_factory=dict)
     goodput: float | None = None
     advised: bool = False
 
-    def tax(self, batch: int) -> Estimate:
-        """log (1 + tax) at a batch cell: what was measured, held against what is assumed."""
-        prior = Estimate(assumed_tax(batch), TAX_ERROR**2)
-        live, plain = self.live.get(batch), self.plain.get(batch)
+    def cost(self, batch: int, prior: Prior) -> Estimate:
+        """log of what a step costs over one without speculation, at a batch cell: what was
+        measured, held against what is assumed. At K=0 it is log (1 + tax)."""
+        assumed = assumed_cost(batch, self.reference, prior)
+        live, plain = level_at(self.live, batch), level_at(self.plain, batch)
         if live is None or plain is None:
-            return prior
+            return assumed
         latest = max(live.at, plain.at)
         variance = live.aged(latest) + plain.aged(latest)
-        weight = prior.variance / (prior.variance + variance)
+        weight = assumed.variance / (assumed.variance + variance)
         ratio = live.mean - plain.mean
-        return Estimate(prior.mean + weight * (ratio - prior.mean), variance * weight)
+        return Estimate(assumed.mean + weight * (ratio - assumed.mean), variance * weight)
 
     @property
     def has_moved(self) -> bool:
         """Whether it is, or was lately, without speculation; else there is no other variant."""
-        return self.variant is Variant.AUTOREGRESSIVE or self.looking or self.patience > 0
+        away = self.variant is Variant.AUTOREGRESSIVE
+        return away or self.looking or self.patience > 0 or self.looks > 0
 
     def worth_saving(self, before: Restart) -> bool:
         """Whether something changed that a new operator would miss. That a first start has arrived
@@ -166,9 +222,24 @@ class Restart:
         return abs(self.owed - before.owed) > MISSED or arrived
 
     def learned(self, live: Window | None, plain: Window | None, now: float) -> Restart:
-        """With what a window of each kind of engine shows of step times at K=0."""
+        """With what a window of each kind of engine shows of step times."""
+        of = self.reference
+        request = request_seconds(live) or request_seconds(plain)
+        if request is not None and self.request is not None:
+            request = self.request + REQUEST_LEARNING * (request - self.request)
         return replace(
             self,
-            live=levels_after(self.live, live, now) if live is not None else self.live,
-            plain=levels_after(self.plain, plain, now) if plain is not None else self.plain,
+            request=self.request if request is None else request,
+            live=levels_after(self.live, live, of, now) if live is not None else self.live,
+            plain=levels_after(self.plain, plain, 0, now) if plain is not None else self.plain,
         )
+
+    def after_pods(self, pods: int, *, of: int) -> Restart:
+        """With what the pods that run or start during a change say of a surge."""
+        if self.arrived or not self.has_moved:
+            return self
+        return self if pods <= of else replace(self, surged=True)
+
+    def referring_to(self, k: int) -> Restart:
+        """What was measured at another K is of no use."""
+        return self if k == self.reference else replace(self, reference=k, live={}, best={})

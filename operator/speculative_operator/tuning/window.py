@@ -7,6 +7,7 @@ never zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from speculative_operator.tuning.page import (
     Prompts,
     Proposed,
     RowKey,
+    cell_of,
 )
 
 LEAST_DRAFTS = 50
@@ -68,20 +70,20 @@ class Window:
 
     def as_played(self, k: int) -> Window:
         """Of an engine without the plugin, whose metrics do not say at which K a step was made: its
-        sums as those of the K that it plays. A window with timed steps knows better and stays.
+        sums as those of the K that it plays, at the mean batch size. Others stay as they are.
 
         Positions from K on are empty, since no draft reached them; if one did, K was longer.
         """
-        if any(counts.steps for counts in self.rows.values()):
-            return self
+        total = Counts()
+        for key, counts in self.rows.items():
+            if key.phase is not Phase.ANY:
+                return self
+            total = total.plus(counts)
         reached = max((at.at + 1 for at, its in self.positions.items() if its.accepted), default=0)
         k = max(k, reached)
-        total = Counts()
-        for counts in self.rows.values():
-            total = total.plus(counts)
         return replace(
             self,
-            rows={RowKey(k, None, Phase.MIXED): total} if self.rows else {},
+            rows=dict((_decoding(k, total),)) if self.rows else {},
             positions={Position(k, at.at): its for at, its in self.positions.items() if at.at < k},
         )
 
@@ -96,6 +98,26 @@ class Window:
             found.setdefault((key.k, None), []).append(counts)
             found.setdefault((key.k, key.phase), []).append(counts)
         return {of: Counts._make(map(sum, zip(*rows, strict=True))) for of, rows in found.items()}
+
+
+def _decoding(k: int, told: Counts) -> tuple[RowKey, Counts]:
+    """What vLLM's own metrics tell of the steps in which requests decode, as one row.
+
+    `told.seconds` is summed over requests, so over `told.requests` it is the mean step as requests
+    see it, with prompts of others in it. How steps spread is not known: each is taken to be the
+    mean. First tokens, which come of prompts, are left out. Where there are no times, it is not
+    known at which batch size the steps were made.
+    """
+    if not (told.steps and told.seconds and told.requests):
+        return RowKey(k, None, Phase.ANY), told._replace(steps=0, seconds=0)
+    seconds = told.seconds / told.requests
+    mean = math.log(1e6 * seconds)
+    return RowKey(k, cell_of(round(told.requests / told.steps)), Phase.DECODE), told._replace(
+        seconds=told.steps * seconds,
+        log_us=told.steps * mean,
+        log_us_sq=told.steps * mean**2,
+        generated=told.requests + told.accepted,
+    )
 
 
 def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvidence:

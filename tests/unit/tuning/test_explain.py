@@ -34,7 +34,7 @@ def test_without_step_times_goodput_is_tokens_by_the_clock() -> None:
     window = Window(
         seconds=10.0,
         replicas=2,
-        rows={RowKey(4, None, Phase.MIXED): row},
+        rows={RowKey(4, None, Phase.ANY): row},
         positions={Position(4, i): Proposed(400, 134) for i in range(4)},
     )
 

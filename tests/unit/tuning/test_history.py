@@ -20,7 +20,7 @@ from tests.support.windows import Traffic, a_policy, first
 def entry_of(window: Window | None, state: State, policy: Policy, at: float) -> Entry:
     """What the tuner would keep of this decision."""
     plain = kept(Traffic().window({0: 70})) if at > 30.0 else None
-    occasion = Occasion(at, "now", Running(1, int(plain is not None), 90.5, plain))
+    occasion = Occasion(at, "now", Running(1, int(plain is not None), 2, 90.5, plain))
     decision = decide(window, state, policy, occasion)
     return Entry(
         key="revision",

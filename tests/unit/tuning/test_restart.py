@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import pytest
 from pydantic import TypeAdapter
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.balance import balance, price
+from speculative_operator.tuning.balance import balance
 from speculative_operator.tuning.decide import Decision, decide
 from speculative_operator.tuning.occasion import Occasion, Running
 from speculative_operator.tuning.policy import RestartLimits
@@ -132,14 +131,6 @@ def test_recommend_only_says_so() -> None:
     assert play.moves == []
     (advice,) = [n for n in told if n.reason is EventReason.RESTART_WOULD_PAY]
     assert "mode Auto" in advice.message
-
-
-def test_a_dearer_start_waits_longer() -> None:
-    """A model that loads for an hour is not restarted for ten minutes of loss."""
-    quick, slow = price(PAIR, 60.0), price(PAIR, 3600.0)
-
-    assert slow > 10 * quick
-    assert price(replace(PAIR, surge=True), 60.0) < quick < price(ONE, 60.0)
 
 
 def test_without_a_measured_start_up_nothing_is_weighed() -> None:
@@ -295,7 +286,8 @@ def test_the_tax_is_measured_once_engines_ran_without_speculation() -> None:
     """Not the figure of another model for ever."""
     play = without(SENSING)
 
-    assert play.decision.state.restart.tax(4).mean == pytest.approx(_log1p(TAX), abs=0.02)
+    measured = play.decision.state.restart.cost(4, play.policy.prior)
+    assert measured.mean == pytest.approx(_log1p(TAX), abs=0.02)
     assert abs(assumed_tax(4) - _log1p(TAX)) > 0.02
 
 

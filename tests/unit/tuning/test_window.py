@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from speculative_operator.api.conditions import Reason
+from speculative_operator.tuning.cost import step_time
 from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.window import NoEvidence, Window, difference, merged
 from tests.support.windows import Traffic, a_page
@@ -140,7 +142,7 @@ def plain(accepted: tuple[float, ...]) -> Window:
     row = Counts(drafts=100, draft_tokens=200, accepted=sum(accepted), generated=200, requests=100)
     return Window(
         seconds=5.0,
-        rows={RowKey(4, None, Phase.MIXED): row},
+        rows={RowKey(4, None, Phase.ANY): row},
         positions={Position(4, at): Proposed(100, count) for at, count in enumerate(accepted)},
     )
 
@@ -149,7 +151,7 @@ def test_sums_without_steps_are_those_of_the_k_that_is_played() -> None:
     """Positions that no draft reached are not positions at which all were refused."""
     window = plain((60, 40, 0, 0)).as_played(2)
 
-    assert set(window.rows) == {RowKey(2, None, Phase.MIXED)}
+    assert set(window.rows) == {RowKey(2, None, Phase.ANY)}
     assert set(window.positions) == {Position(2, 0), Position(2, 1)}
 
 
@@ -157,8 +159,22 @@ def test_positions_that_were_reached_are_kept() -> None:
     """Somewhere a longer K was played; without them the sums would contradict each other."""
     window = plain((60, 40, 10, 0)).as_played(2)
 
-    assert set(window.rows) == {RowKey(3, None, Phase.MIXED)}
+    assert set(window.rows) == {RowKey(3, None, Phase.ANY)}
     assert len(window.positions) == 3
+
+
+def test_the_mean_time_and_batch_of_all_steps_make_a_row_of_them() -> None:
+    """100 steps of three requests, 20 ms each: as `seconds` each request tells of each step."""
+    row = Counts(steps=100, seconds=6.0, requests=300, drafts=300, accepted=150, generated=460)
+    window = Window(seconds=5.0, rows={RowKey(4, None, Phase.ANY): row}).as_played(4)
+
+    ((key, played),) = window.rows.items()
+    assert key == RowKey(4, 3, Phase.DECODE)
+    assert played.seconds == pytest.approx(2.0)
+    assert played.generated == 450
+    time = step_time(4, played)
+    assert time is not None
+    assert math.exp(time.mean) == pytest.approx(20_000)
 
 
 def test_timed_steps_know_their_k() -> None:
