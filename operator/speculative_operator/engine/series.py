@@ -62,6 +62,9 @@ OF_VLLM = (
     "vllm:generation_tokens_total",
     "vllm:num_requests_running",
     "vllm:num_requests_waiting",
+    "vllm:inter_token_latency_seconds_sum",
+    "vllm:inter_token_latency_seconds_count",
+    "vllm:iteration_tokens_total_count",
 )
 OWN_LABELS = ("model_name", "engine", "position")
 """Of vLLM's series; the others come from whoever scrapes."""
