@@ -83,3 +83,11 @@ def namespace(kubectl: Kubectl, run: str) -> Iterator[str]:
     )
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have measured and do not assert: the lines recorded as `told`."""
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, line in getattr(report, "user_properties", ()):
+            if name == "told" and report.when == "call":
+                terminalreporter.write_line(str(line))

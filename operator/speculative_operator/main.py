@@ -63,7 +63,7 @@ async def operate(options: Options) -> None:
     metrics = Metrics()
     async with Client(configuration, metrics.request) as client, aiohttp.ClientSession() as session:
         operator = Operator(options, configuration, metrics, client, session)
-        async with Server(options.port, metrics.registry, ready=operator.lease.answered):
+        async with Server(options.port, metrics.registry, unready=operator.lease.unknown):
             await operator.run()
 
 
@@ -83,13 +83,14 @@ class Operator:
         self.client = client
         self.scope = scope_of(options.namespaces)
         self.lease = Lease(client, options.lease)
-        self.events = EventRecorder(client, instance=options.lease.identity)
+        writer = client.guarded(self.lease.must_lead)
+        self.events = EventRecorder(writer, instance=options.lease.identity)
         self.queue: WorkQueue[Reference] = WorkQueue(time.monotonic)
         metrics.watch_queue(self.queue)
         metrics.watch_lease(lambda: self.lease.term)
         cache = self.cache = Cache()
         self.watcher = Watcher(cache, self.queue.add)
-        children = Children(client, cache)
+        children = Children(writer, cache)
         engines, known = Engines(session), options.prometheus
         prometheus = Prometheus(session, known) if known is not None else None
         fleet = ModelFleet()

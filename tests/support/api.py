@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -124,6 +125,20 @@ class KubernetesApi:
         """All objects of a kind, fewer with a label selector."""
         query = f"?{urlencode({'labelSelector': selector})}" if selector else ""
         return list(self.call("GET", self.path(kind, namespace) + query)["items"])
+
+    def watch(self, kind: str, namespace: str | None, seconds: int) -> Iterator[Manifest]:
+        """Each state of each object of a kind, as it is and as it becomes, for so many seconds."""
+        query = f"?watch=true&timeoutSeconds={seconds}"
+        answer: urllib3.BaseHTTPResponse = self._pool.request(
+            "GET",
+            self._host + self.path(kind, namespace) + query,
+            headers=self._headers,
+            preload_content=False,
+            timeout=urllib3.Timeout(connect=30, read=seconds + 30),
+        )
+        with contextlib.closing(answer):
+            for line in answer:
+                yield json.loads(line)["object"]
 
     def create(self, manifest: Manifest, namespace: str | None = None) -> Manifest:
         """Creates; `namespace` goes over the manifest's own."""

@@ -42,6 +42,8 @@ class OperatorProcess:
     engine_image: str = ENGINE_IMAGE
     plugin_image: str = PLUGIN_IMAGE
     port: int = field(default_factory=_free_port)
+    replica: str = ""
+    """Tells several operators of one namespace apart."""
     server: str | None = None
     """Where it finds the API server, if not where the kubeconfig says."""
     process: subprocess.Popen[bytes] | None = None
@@ -50,17 +52,26 @@ class OperatorProcess:
     @property
     def name(self) -> str:
         """Its user agent and identity: tells its requests from others' in the audit log."""
-        return f"operator-of-{self.namespace}"
+        return f"operator-of-{self.namespace}{self.replica}"
+
+    @property
+    def identity(self) -> str:
+        """Who holds the Lease while this one leads: another one with each start."""
+        return f"{self.name}-{self.starts}"
 
     def start(self) -> None:
         """Returns once it leads: a test never meets an operator that still waits for its Lease."""
+        self.launch()
+        until("the operator leads", self._leads)
+
+    def launch(self) -> None:
+        """Starts it, whoever leads."""
         self.starts += 1
         self.process = subprocess.Popen(
             [sys.executable, "-m", "speculative_operator.main", *self.arguments()],
-            env=self.environment(f"{self.name}-{self.starts}"),
+            env=self.environment(self.identity),
             stderr=(self.folder / f"operator-{self.starts}.log").open("wb"),
         )
-        until("the operator leads", self._leads)
 
     def arguments(self) -> tuple[str, ...]:
         """Of its command line."""
@@ -91,6 +102,23 @@ class OperatorProcess:
         status = self._end(signal.SIGKILL)
         if long_ago:
             KubernetesApi(self.access).delete("Lease", self.namespace, LEASE)
+        return status
+
+    def freeze(self) -> None:
+        """It stands still, as on a machine that swaps; its connections stay."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """It goes on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def wait(self) -> int:
+        """Until it ends by itself; its exit status."""
+        assert self.process is not None
+        status = self.process.wait(timeout=60)
+        self.process = None
         return status
 
     def log(self) -> str:

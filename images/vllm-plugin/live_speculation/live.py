@@ -76,6 +76,7 @@ class LiveSpeculation:
         self.error = ""
         self.fault = ""
         self.clock = clock
+        self._term: tuple[str, int] | None = None
         self._offered: Interleave | None = None
         self._playing: Interleave | None = None
         self._lengths = deque([engine.capacity] * engine.stages, maxlen=engine.stages)
@@ -86,7 +87,19 @@ class LiveSpeculation:
     # From the reader of the schedule file.
 
     def offer(self, schedule: Schedule) -> None:
-        """A valid file: plays from the next step on. Offered again, it changes nothing."""
+        """A valid file: plays from the next step on. Offered again, it changes nothing.
+
+        One of an earlier term of the same Lease is refused: an operator wrote it that had lost its
+        leadership. Of two Leases nobody can say which one is newer.
+        """
+        if schedule.lease is not None:
+            if self._term is not None and _earlier(schedule.lease, self._term):
+                self.refuse(
+                    f"lease: term {schedule.lease[1]}, but an operator of term {self._term[1]} "
+                    f"has written since"
+                )
+                return
+            self._term = schedule.lease
         self.error = ""
         if self.read is not None and self.read.digest == schedule.digest:
             return
@@ -160,3 +173,8 @@ class LiveSpeculation:
     def idle_seconds(self) -> float:
         """Since the last step finished, or since the start."""
         return max(0.0, self.clock() - self._done)
+
+
+def _earlier(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether a term is an earlier one of the same Lease."""
+    return one[0] == other[0] and one[1] < other[1]

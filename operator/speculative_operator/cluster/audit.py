@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,23 +80,33 @@ async def until_complete(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Returns once everything that stands in the cluster was seen."""
+    """Returns once the copies are of all that stands in the cluster, and of nothing else: a standby
+    may have watched for days."""
     while True:
         try:
-            unseen = (await audit(client, cache, scope)).unseen
+            findings = await audit(client, cache, scope)
         except ClusterFault as fault:
             logger.warning("cannot list what there is: %s", fault)
             await sleep(PATIENCE_SECONDS)
             continue
+        forget(cache, findings.gone)
         waited = 0.0
-        while waited < PATIENCE_SECONDS and still_unseen(cache, unseen):
+        while waited < PATIENCE_SECONDS and still_unseen(cache, findings.unseen):
             await sleep(POLL_SECONDS)
             waited += POLL_SECONDS
-        late = still_unseen(cache, unseen)
+        late = still_unseen(cache, findings.unseen)
         if not late:
+            cache.forget_lost()
             logger.info("the watched copies are complete")
             return
         logger.info("the watch has not told of %d objects yet, as of %s", len(late), late[0][0])
+
+
+def forget(cache: Cache, gone: Iterable[Copy]) -> None:
+    """Drops the copies of objects of which no watch has told that they were deleted."""
+    for copy in gone:
+        logger.warning("%s is gone, and no watch has told of it", copy.reference)
+        cache.remove(copy.reference, copy.uid)
 
 
 def still_unseen(

@@ -147,6 +147,10 @@ class Cache:
         """Last copies of the model's objects that somebody deleted and that are not back yet."""
         return iter(tuple(self._lost.get(model_uid, {}).values()))
 
+    def forget_lost(self) -> None:
+        """What was deleted so far stays so: whoever led until now may have done it."""
+        self._lost.clear()
+
     def model(self, uid: str) -> Reference | None:
         """Where the model of this UID is."""
         return self._models.get(uid)

@@ -78,6 +78,14 @@ class Children:
             if refusal.status not in (NOT_FOUND, CONFLICT):
                 raise
 
+    async def change(self, copy: Copy, change: Manifest) -> None:
+        """Merges a change into an object as it was seen. Raises Refused where it is another one by
+        now: somebody else has written it, perhaps the operator that leads since."""
+        metadata = copy.manifest()["metadata"]
+        self.cache.put(
+            await self.client.merge(copy.reference.kind, metadata, change, version=copy.version)
+        )
+
     async def patch_status(self, model: Reference, status: Manifest) -> None:
         """Makes the model's status this one; whatever was in it besides goes."""
         manifest = {

@@ -6,6 +6,7 @@ than the request.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -81,6 +82,13 @@ class Client:
         self._configuration = configuration
         self._answered = answered
         self._session = session(configuration)
+        self._before_write: Callable[[], None] = lambda: None
+
+    def guarded(self, before_write: Callable[[], None]) -> Self:
+        """The same connections, with a call before each write, which it stops by an exception."""
+        other = copy.copy(self)
+        other._before_write = before_write
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,9 +117,20 @@ class Client:
         query = {**(BY_US if subresource else STRICT), "force": "true"}
         return await self._send(Request("PATCH", kind, place, query, manifest, APPLY_PATCH))
 
-    async def merge(self, kind: str, metadata: Mapping[str, Any], change: Manifest) -> Manifest:
-        """A JSON merge patch of the object that `metadata` names, if it still has that UID."""
-        body = {**change, "metadata": {**change.get("metadata", {}), "uid": metadata["uid"]}}
+    async def merge(
+        self,
+        kind: str,
+        metadata: Mapping[str, Any],
+        change: Manifest,
+        *,
+        version: int | None = None,
+    ) -> Manifest:
+        """A JSON merge patch of the object that `metadata` names, if it still has that UID, and,
+        where one is given, still this version: else refused with CONFLICT."""
+        same = {"uid": metadata["uid"]}
+        if version is not None:
+            same["resourceVersion"] = str(version)
+        body = {**change, "metadata": {**change.get("metadata", {}), **same}}
         place = _place(kind, metadata)
         return await self._send(Request("PATCH", kind, place, BY_US, body, MERGE_PATCH))
 
@@ -212,6 +231,8 @@ class Client:
         headers = {"Content-Type": request.content_type, "Accept": request.accept}
         if token := await bearer_token(self._configuration):
             headers["Authorization"] = f"Bearer {token}"
+        if request.method != "GET":
+            self._before_write()
         async with (
             _faults_of(request),
             self._session.request(

@@ -29,11 +29,11 @@ class Delivery:
     ) -> tuple[str, int] | None:
         """Text and attempt if a schedule is to be handed on now. `current` is what is written.
 
-        A text that plays the same stays as it is, whatever lease it carries; it was handed on
-        before the pages were made.
+        A text that plays the same stays as it is, whatever lease it carries, unless an engine has
+        read one of a later term and so refuses it. It was handed on before the pages were made.
         """
         written = ScheduleFile.read(current) if current else None
-        same = written is not None and written.plays_as(wanted)
+        same = written is not None and written.plays_as(wanted) and not _outdated(written, pages)
         text = current if same and current is not None else wanted.to_json()
         self._written = written if same else wanted
         if schedule_hash(text) != self.application.digest:
@@ -71,3 +71,12 @@ class Delivery:
 def _oldest(pages: Sequence[Page]) -> float:
     """The age of the oldest page, in seconds."""
     return max((page.age for page in pages), default=0.0)
+
+
+def _outdated(written: ScheduleFile, pages: Sequence[Page]) -> bool:
+    return written.lease is not None and any(
+        page.lease is not None
+        and page.lease[0] == written.lease[0]
+        and page.lease[1] > written.lease[1]
+        for page in pages
+    )

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from speculative_operator.api.names import ANNOTATION_SCHEDULE
-from speculative_operator.cluster.cache import Cache
+from speculative_operator.cluster.cache import Cache, Copy
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
-from speculative_operator.cluster.manifests import MODEL, Manifest, Reference
+from speculative_operator.cluster.manifests import MODEL, Reference
 from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.observed import observe
 from speculative_operator.controller.tuner_ports import TunedModel, TuningView
@@ -45,16 +45,19 @@ class KubernetesSchedules:
 
     async def read(self, model: TunedModel) -> str | None:
         """The text that stands; None while the ConfigMap is not there."""
-        config_map = self._config_map(model)
-        return config_map.get("data", {}).get(SCHEDULE_KEY) if config_map is not None else None
+        copy = self._config_map(model)
+        return _text(copy) if copy is not None else None
 
     async def write(self, model: TunedModel, text: str, attempt: int) -> None:
-        """Writes the text if another stands, then marks the revision's pods."""
-        config_map = self._config_map(model)
-        if config_map is None:
+        """Writes the text if another stands, then marks the revision's pods.
+
+        Only over the text that was seen: whoever leads by now may have written a newer one.
+        """
+        copy = self._config_map(model)
+        if copy is None:
             raise ClusterFault(f"{_model(model)}: its schedule ConfigMap is not there yet")
-        if config_map.get("data", {}).get(SCHEDULE_KEY) != text:
-            await self.children.patch("ConfigMap", config_map, {"data": {SCHEDULE_KEY: text}})
+        if _text(copy) != text:
+            await self.children.change(copy, {"data": {SCHEDULE_KEY: text}})
         mark = f"{schedule_hash(text)}.{attempt}"
         seen = observe(self.cache.children(model.uid))
         for pod in seen.pods_of(model.key):
@@ -63,10 +66,9 @@ class KubernetesSchedules:
                 change = {"metadata": {"annotations": {ANNOTATION_SCHEDULE: mark}}}
                 await self.children.patch("Pod", {"metadata": identity}, change)
 
-    def _config_map(self, model: TunedModel) -> Manifest | None:
+    def _config_map(self, model: TunedModel) -> Copy | None:
         names = revision_names(_owner(model), model.key)
-        copy = self.cache.get(Reference("ConfigMap", model.namespace, names.schedule))
-        return copy.manifest() if copy is not None else None
+        return self.cache.get(Reference("ConfigMap", model.namespace, names.schedule))
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class KubernetesMemory:
         return from_data(found.get("data", {}), binary)
 
     async def save(self, model: TunedModel, memory: Memory) -> None:
-        """Writes all of it; reconcile makes the ConfigMap, so one that is missing waits for it."""
+        """Writes all of it, over what was seen only; reconcile makes the ConfigMap, so one that is
+        missing waits for it."""
         copy = self.cache.get(self._reference(model))
         if copy is None:
             raise ClusterFault(f"{_model(model)}: its memory ConfigMap is not there yet")
@@ -99,7 +102,7 @@ class KubernetesMemory:
             key: base64.b64encode(value).decode() for key, value in written.binary_data.items()
         }
         change = {"data": dict(written.data), "binaryData": binary}
-        await self.children.patch("ConfigMap", copy.manifest(), change)
+        await self.children.change(copy, change)
 
     def is_empty(self, model: TunedModel) -> bool:
         """Whether the ConfigMap stands without data."""
@@ -128,6 +131,11 @@ class KubernetesReport:
         self.events.tell(
             Event(_model(model), model.uid, notice.reason, notice.message, notice.warning)
         )
+
+
+def _text(config_map: Copy) -> str | None:
+    text: str | None = config_map.manifest().get("data", {}).get(SCHEDULE_KEY)
+    return text
 
 
 def _model(model: TunedModel) -> Reference:

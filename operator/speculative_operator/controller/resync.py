@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from speculative_operator.cluster.audit import Scope, audit, still_unseen
+from speculative_operator.cluster.audit import Scope, audit, forget, still_unseen
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.client import Client
 from speculative_operator.cluster.manifests import MODEL, Reference
@@ -49,9 +49,8 @@ async def resync(
             logger.warning("no resync now: %s", fault)
             cache.listed.set()
             continue
+        forget(cache, findings.gone)
         for copy in findings.gone:
-            logger.warning("%s is gone, and no watch has told of it", copy.reference)
-            cache.remove(copy.reference, copy.uid)
             if copy.reference.kind == MODEL.kind:
                 again(copy.reference)
         for model in cache.models():

@@ -16,10 +16,13 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 class Server:
     """Serves /healthz, /readyz and /metrics while its context is open."""
 
-    def __init__(self, port: int, metrics: CollectorRegistry, *, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, port: int, metrics: CollectorRegistry, *, unready: Callable[[], str]
+    ) -> None:
+        """`unready` says why this process is not ready; nothing when it is."""
         self._port = port
         self._metrics = metrics
-        self._ready = ready
+        self._unready = unready
         application = web.Application()
         application.add_routes(
             [
@@ -48,9 +51,8 @@ class Server:
         return web.Response(text="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        if self._ready():
-            return web.Response(text="ok")
-        return web.Response(status=503, text="the API server has not answered yet")
+        why_not = self._unready()
+        return web.Response(status=503, text=why_not) if why_not else web.Response(text="ok")
 
     async def _serve_metrics(self, _: web.Request) -> web.Response:
         page = generate_latest(self._metrics)

@@ -191,6 +191,19 @@ async def test_the_start_lists_anew_when_something_listed_never_shows(
     assert len(server.asked) == 2 * len(EVERYWHERE.selectors)
 
 
+async def test_whoever_has_watched_for_long_forgets_what_is_gone(
+    server: ApiServer, cache: Cache
+) -> None:
+    """No watch tells of what was deleted while it had broken, and a standby never looked."""
+    cache.put(thing("a"))
+    cache.put(thing("b"))
+    server.objects = [thing("b")]
+
+    await until_complete(as_client(server), cache, EVERYWHERE)
+
+    assert [copy.reference.name for copy in cache.of_kind("Service")] == ["b"]
+
+
 async def test_the_start_waits_for_an_api_server_that_is_down(
     server: ApiServer, cache: Cache
 ) -> None:

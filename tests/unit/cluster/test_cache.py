@@ -126,6 +126,16 @@ def test_what_we_delete_ourselves_is_not_remembered(cache: Cache) -> None:
     assert list(cache.lost("m1")) == []
 
 
+def test_what_was_deleted_while_another_operator_led_is_forgotten(cache: Cache) -> None:
+    """That one deletes revisions which are over, and a standby sees somebody delete them."""
+    cache.put(child("ControllerRevision", data={}))
+    cache.remove(Reference("ControllerRevision", "prod", "qwen"), "c1")
+
+    cache.forget_lost()
+
+    assert list(cache.lost("m1")) == []
+
+
 def test_the_tuners_memory_is_not_kept_only_whether_there_is_any() -> None:
     """It is up to 512 KiB a model and read once."""
     labels = {"app.kubernetes.io/component": "memory"}

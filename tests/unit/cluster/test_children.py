@@ -70,6 +70,15 @@ class ApiServer:
         if self.refusal is not None:
             raise self.refusal
 
+    async def merge(
+        self, kind: str, metadata: Manifest, change: Manifest, *, version: int | None = None
+    ) -> Manifest:
+        self.sent.append("merge")
+        live = self.objects[Reference(kind, metadata["namespace"], metadata["name"])]
+        if version is not None and live["metadata"]["resourceVersion"] != str(version):
+            raise Refused("PATCH", CONFLICT, "Conflict", "the object has been modified")
+        return self.put({**live, "spec": {**live["spec"], **change["spec"]}})
+
     async def find(self, reference: Reference) -> Manifest | None:
         self.sent.append("find")
         return copy.deepcopy(self.objects.get(reference))
@@ -356,3 +365,32 @@ async def test_a_pod_is_ended_as_a_drain_would_and_a_budget_is_no_fault(
     server.refusal = Refused("POST", 500, "", "no leader")
     with pytest.raises(ClusterFault):
         await children.end("prod", "qwen-0", "p1")
+
+
+async def test_a_change_of_what_was_seen_overwrites_nothing_newer(
+    children: Children, server: ApiServer
+) -> None:
+    """An operator that stood still must not undo what another one has decided since."""
+    children.cache.put(server.put(service()))
+    seen = children.cache.get(reference_of(service()))
+    assert seen is not None
+    server.put({**service(), "metadata": server.objects[seen.reference]["metadata"]})
+
+    with pytest.raises(Refused) as refused:
+        await children.change(seen, {"spec": {"type": "NodePort"}})
+
+    assert refused.value.status == CONFLICT
+    assert server.objects[seen.reference]["spec"]["type"] == "ClusterIP"
+
+
+async def test_one_change_after_the_other_needs_no_watch(
+    children: Children, server: ApiServer
+) -> None:
+    """The answer to the first one is what the second one is made from."""
+    children.cache.put(server.put(service()))
+    for port in (1, 2):
+        seen = children.cache.get(reference_of(service()))
+        assert seen is not None
+        await children.change(seen, {"spec": {"port": port}})
+
+    assert server.objects[reference_of(service())]["spec"]["port"] == 2

@@ -1,6 +1,7 @@
 """One engine's live speculation: attribution of steps, change of schedule, faults."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -144,6 +145,44 @@ def test_another_content_restarts_its_trials() -> None:
     loop.step()
 
     assert loop.live.trials == [((1, 8), 8)]
+
+
+def test_a_schedule_of_an_earlier_term_of_the_same_lease_is_refused() -> None:
+    """An operator that has lost its leadership may still have written it."""
+    loop = Loop()
+    loop.live.offer(replace(schedule("a" * 12, 1), lease=("l1", 2)))
+    loop.live.offer(replace(schedule("b" * 12, 3), lease=("l1", 1)))
+
+    assert loop.step()[1] == 1
+    page = state(loop.live)
+    assert page["hash_read"] == "a" * 12
+    assert page["error"] == "lease: term 1, but an operator of term 2 has written since"
+
+    loop.live.offer(replace(schedule("c" * 12, 2), lease=("l1", 3)))
+    assert loop.step()[1] == 2
+    assert state(loop.live)["error"] == ""
+
+
+@pytest.mark.parametrize("lease", [("l2", 0), ("l1", 2), None])
+def test_a_schedule_of_another_lease_the_same_term_or_none_plays(
+    lease: tuple[str, int] | None,
+) -> None:
+    """A Lease may be deleted and made again, and the first schedule of a revision has none."""
+    loop = Loop()
+    loop.live.offer(replace(schedule("a" * 12, 1), lease=("l1", 2)))
+    loop.live.offer(replace(schedule("b" * 12, 3), lease=lease))
+
+    assert loop.step()[1] == 3
+
+
+def test_a_schedule_without_a_lease_makes_no_earlier_term_good() -> None:
+    """What was read between them says nothing about who leads."""
+    loop = Loop()
+    loop.live.offer(replace(schedule("a" * 12, 1), lease=("l1", 2)))
+    loop.live.offer(schedule("b" * 12, 2))
+    loop.live.offer(replace(schedule("c" * 12, 3), lease=("l1", 1)))
+
+    assert loop.step()[1] == 2
 
 
 def test_idle_time_is_no_step_time() -> None:
