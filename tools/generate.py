@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from speculative_operator.api.schema import CRD_NAME, Schema, custom_resource_definition
+from tools import chart_reference
 from tools.cli_reference import cli_reference
 from tools.metrics_reference import metrics_reference
 from tools.reference import reference
+from tools.validate import CHART, supported
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CRD = CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml"
@@ -21,7 +24,9 @@ CHART_CRD = CHECKOUT / "charts" / "speculative-operator" / "templates" / "crd.ya
 REFERENCE = CHECKOUT / "docs" / "reference" / "resource.md"
 METRICS = CHECKOUT / "docs" / "reference" / "metrics.md"
 CLI = CHECKOUT / "docs" / "reference" / "cli.md"
+CHART_REFERENCE = CHECKOUT / "docs" / "reference" / "chart.md"
 
+CHART_HEADER = "Made by `make generate` from the chart's values.yaml and its schema. Do not edit."
 HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not edit."
 METRICS_HEADER = (
     "Made by `make generate` from operator/speculative_operator/controller/described.py and the "
@@ -63,7 +68,13 @@ def files() -> Mapping[Path, str]:
         REFERENCE: f"<!-- {HEADER} -->\n{reference(crd)}",
         METRICS: f"<!-- {METRICS_HEADER} -->\n{metrics_reference()}",
         CLI: f"<!-- {CLI_HEADER} -->\n{cli_reference()}",
+        CHART_REFERENCE: f"<!-- {CHART_HEADER} -->\n{_chart_reference()}",
     }
+
+
+def _chart_reference() -> str:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    return chart_reference.reference((CHART / "values.yaml").read_text(), schema, supported())
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from tests.conftest import RUN_LABEL
 from tests.support import models
 from tests.support.api import KubernetesApi, Refused, until
 from tests.support.gate import Gate
+from tests.support.helm import REPLICAS
 from tests.support.operator_process import OperatorProcess
 from tests.support.served import Served, apply
 
@@ -50,7 +51,7 @@ def stage(
     finally:
         devices.mark_healthy()
         api.delete("Namespace", None, namespace)
-        api.merge(*where, {"spec": {"replicas": 1}})
+        api.merge(*where, {"spec": {"replicas": REPLICAS}})
 
 
 def _playing(

@@ -16,6 +16,7 @@ from local import install
 from local.access import ClusterAccess
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, until
+from tests.support.helm import REPLICAS
 from tests.support.kubectl import Kubectl
 from tests.support.nodeless import MODEL, Place
 from tests.support.operator_process import OperatorProcess
@@ -95,7 +96,7 @@ def nobody_else(cluster: ClusterAccess, api: KubernetesApi, installed_kind: None
         fcntl.flock(shared, fcntl.LOCK_SH)  # waits while the first worker prepares
         yield
         if _alone(shared):
-            api.merge(*where, {"spec": {"replicas": 1}})
+            api.merge(*where, {"spec": {"replicas": REPLICAS}})
 
 
 def _alone(shared: IO[str]) -> bool:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.helm import CHART, RELEASE_NAMESPACE, Manifest, render, rendered
+from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
+from speculative_operator.api.resource import SpeculativeModel
+from speculative_operator.plan.names import Owner
+from speculative_operator.resources.metadata import labels
+from tests.support.helm import (
+    CHART,
+    RELEASE,
+    RELEASE_NAMESPACE,
+    Manifest,
+    helm,
+    render,
+    rendered,
+)
 from tools.generate import CRD
+
+HOOK = "helm.sh/hook"
+DIGEST = f"sha256:{'0' * 64}"
+MONITORS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
 
 
 def of_kind(manifests: tuple[Manifest, ...], *kinds: str) -> tuple[Manifest, ...]:
-    return tuple(manifest for manifest in manifests if manifest["kind"] in kinds)
+    """Of the release; what `helm test` makes is apart."""
+    return tuple(
+        manifest
+        for manifest in manifests
+        if manifest["kind"] in kinds and HOOK not in manifest["metadata"].get("annotations", {})
+    )
+
+
+def of_the_test(manifests: tuple[Manifest, ...]) -> dict[str, Manifest]:
+    """What `helm test` makes, by kind."""
+    return {
+        manifest["kind"]: manifest
+        for manifest in manifests
+        if manifest["metadata"].get("annotations", {}).get(HOOK) == "test"
+    }
 
 
 def rules(manifests: tuple[Manifest, ...]) -> Iterator[Manifest]:
@@ -34,10 +66,15 @@ def operator(manifests: tuple[Manifest, ...]) -> Manifest:
     return container
 
 
-def test_the_operator_passes_restricted_pod_security() -> None:
-    """Many clusters enforce it, and the operator needs nothing that it forbids."""
-    (deployment,) = of_kind(rendered(), "Deployment")
-    pod = deployment["spec"]["template"]["spec"]
+@pytest.mark.parametrize("which", ["the operator", "helm test"])
+def test_every_pod_passes_restricted_pod_security(which: str) -> None:
+    """Many clusters enforce it, and nothing that it forbids is needed."""
+    manifests = rendered()
+    (deployment,) = of_kind(manifests, "Deployment")
+    pod = {
+        "the operator": deployment["spec"]["template"]["spec"],
+        "helm test": of_the_test(manifests)["Pod"]["spec"],
+    }[which]
     (container,) = pod["containers"]
 
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -133,6 +170,138 @@ def test_an_image_without_a_tag_has_the_version_of_the_chart() -> None:
     assert env["SPM_PLUGIN_IMAGE"] == f"speculative-operator/vllm-plugin:{version}"
 
 
+def test_an_image_goes_by_its_digest_where_one_is_given() -> None:
+    """A tag can be moved; who pins digests wants no tag to have a say."""
+    manifests = rendered(image={"digest": DIGEST, "tag": "left-out"}, plugin={"digest": DIGEST})
+    container = operator(manifests)
+    env = {entry["name"]: entry.get("value") for entry in container["env"]}
+    (test,) = of_the_test(manifests)["Pod"]["spec"]["containers"]
+
+    assert container["image"] == f"speculative-operator/operator@{DIGEST}"
+    assert test["image"] == container["image"]
+    assert env["SPM_PLUGIN_IMAGE"] == f"speculative-operator/vllm-plugin@{DIGEST}"
+
+
+def test_two_operators_run_apart_from_each_other_where_they_can() -> None:
+    """A node that dies should not take both; on a cluster of one node both still run."""
+    (deployment,) = of_kind(rendered(), "Deployment")
+    (spread,) = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+
+    assert deployment["spec"]["replicas"] == 2
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert spread["labelSelector"]["matchLabels"] == deployment["spec"]["selector"]["matchLabels"]
+
+
+def test_a_disruption_budget_lets_a_single_operator_go() -> None:
+    """Else its node could not be drained."""
+    assert not of_kind(rendered(), "PodDisruptionBudget")
+    (budget,) = of_kind(rendered(podDisruptionBudget={"enabled": True}), "PodDisruptionBudget")
+
+    assert "minAvailable" not in budget["spec"]
+    assert budget["spec"]["maxUnavailable"] == 1
+
+
+def network_policies(**values: Any) -> dict[tuple[str, str], Manifest]:
+    """The specs of the policies by namespace and name."""
+    return {
+        (policy["metadata"]["namespace"], policy["metadata"]["name"]): policy["spec"]
+        for policy in of_kind(rendered(**values), "NetworkPolicy")
+    }
+
+
+def test_the_network_policy_lets_out_to_engines_and_api_server_alone() -> None:
+    """The engines' ports are those that the operator's own code asks, and their pods its own."""
+    assert network_policies() == {}
+    policies = network_policies(networkPolicy={"enabled": True})
+    (policy,) = policies.values()
+    api_server, engines = policy["egress"]
+    owner = Owner("qwen", "prod", "uid")
+    selector = engines["to"][0]["podSelector"]["matchLabels"]
+
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert api_server == {"ports": [{"port": 443}, {"port": 6443}]}
+    assert engines["ports"] == [{"port": PORT_HTTP_NUMBER}, {"port": PORT_SPECULATION_NUMBER}]
+    assert selector.items() <= labels(owner, "engine").items()
+    assert engines["to"][0]["namespaceSelector"] == {}
+    assert policy["ingress"] == [{"ports": [{"port": "metrics"}]}]
+
+
+def test_the_network_policy_knows_no_namespace_that_is_not_listed() -> None:
+    """Whoever lists namespaces wants the operator nowhere else."""
+    policy = network_policies(
+        namespaces=["one", "two"],
+        networkPolicy={
+            "enabled": True,
+            "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
+            "egress": [{"to": MONITORS, "ports": [{"port": 9090}]}],
+            "metricsFrom": MONITORS,
+        },
+    )[RELEASE_NAMESPACE, RELEASE]
+    api_server, engines, prometheus = policy["egress"]
+
+    assert api_server == {
+        "ports": [{"port": 6443}],
+        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+    }
+    (named,) = engines["to"][0]["namespaceSelector"]["matchExpressions"]
+    assert named["values"] == ["one", "two"]
+    assert prometheus["ports"] == [{"port": 9090}]
+    assert policy["ingress"][0]["from"] == MONITORS
+
+
+def test_engines_that_are_shut_off_can_let_the_operator_in() -> None:
+    """A namespace that denies by default would leave the tuner without evidence."""
+    policies = network_policies(namespaces=["one", "two"], networkPolicy={"engines": True})
+
+    assert set(policies) == {("one", f"{RELEASE}-engines"), ("two", f"{RELEASE}-engines")}
+    for policy in policies.values():
+        assert policy["policyTypes"] == ["Ingress"]
+        (rule,) = policy["ingress"]
+        (peer,) = rule["from"]
+        assert peer["namespaceSelector"]["matchLabels"] == {
+            "kubernetes.io/metadata.name": RELEASE_NAMESPACE
+        }
+        assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/instance"] == RELEASE
+
+
+def test_policies_for_engines_need_the_list_of_their_namespaces() -> None:
+    """A policy in every namespace of a cluster cannot be written."""
+    answer = render(networkPolicy={"engines": True})
+
+    assert not answer.done
+    assert "Fill it, or set networkPolicy.engines: false." in answer.complaint
+
+
+def test_the_test_may_touch_its_own_model_and_nothing_else() -> None:
+    """Its account lives as long as the test."""
+    made = of_the_test(rendered(namespaces=["one", "two"], test={"model": {"replicas": 1}}))
+    named = [rule for rule in made["Role"]["rules"] if "resourceNames" in rule]
+    unnamed = [rule for rule in made["Role"]["rules"] if "resourceNames" not in rule]
+    model = json.loads(made["ConfigMap"]["data"]["model.json"])
+
+    assert made["Role"]["metadata"]["namespace"] == model["metadata"]["namespace"] == "one"
+    assert [rule["verbs"] for rule in unnamed] == [["create"]]
+    assert [rule["resourceNames"] for rule in named] == [[model["metadata"]["name"]]]
+    assert "hook-succeeded" in made["Role"]["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+
+
+def test_no_service_or_budget_takes_the_tests_pod_for_an_operator() -> None:
+    """Prometheus would scrape it, and the Service send to it."""
+    manifests = rendered(podDisruptionBudget={"enabled": True})
+    (service,) = of_kind(manifests, "Service")
+    pod = of_the_test(manifests)["Pod"]["metadata"]["labels"]
+
+    assert not service["spec"]["selector"].items() <= pod.items()
+
+
+def test_the_test_asks_for_a_model_that_the_operator_accepts() -> None:
+    """By default it is one that fits on any of the supported products."""
+    model = json.loads(of_the_test(rendered())["ConfigMap"]["data"]["model.json"])
+    model["metadata"] |= {"uid": "u", "generation": 1}
+
+    assert SpeculativeModel.model_validate(model).spec.replicas == 1
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -141,6 +310,11 @@ def test_an_image_without_a_tag_has_the_version_of_the_chart() -> None:
         ({"namespaces": ["One"]}, "does not match pattern"),
         ({"logLevel": "loud"}, "value must be one of"),
         ({"engine": {"image": ""}}, "minLength"),
+        ({"image": {"digest": "v1"}}, "does not match pattern"),
+        ({"replicas": "two"}, "got string, want integer"),
+        ({"networkPolicy": {"apiServer": {"ports": []}}}, "minItems"),
+        ({"networkPolicy": {"apiServer": {"cidrs": ["10.0.0.1"]}}}, "does not match pattern"),
+        ({"test": {"namespace": "No"}}, "anyOf"),
     ],
 )
 def test_a_wrong_value_is_refused_before_anything_is_installed(
@@ -153,11 +327,13 @@ def test_a_wrong_value_is_refused_before_anything_is_installed(
     assert words in answer.complaint
 
 
-def test_every_value_is_explained() -> None:
-    """`helm show values` is the page that people read."""
-    text = (CHART / "values.yaml").read_text()
-    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
-    values = yaml.safe_load(text)
+@pytest.mark.parametrize(
+    "values", sorted((CHART / "ci").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_notes_say_what_an_uninstall_leaves(values: Path) -> None:
+    """Who reads them has models that serve."""
+    arguments = ("install", RELEASE, str(CHART), f"--namespace={RELEASE_NAMESPACE}")
+    answer = helm(*arguments, "--dry-run=client", values=yaml.safe_load(values.read_text()))
 
-    assert set(values) == set(schema["properties"]) - {"global"}
-    assert text.count("\n#") + text.startswith("#") >= 5
+    assert answer.done, answer.complaint
+    assert "leaves the models serving" in answer.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import urllib.request
@@ -10,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from local import binaries, install, kubectl, machine
+from local import binaries, install, machine
 from local.access import ClusterAccess
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, Manifest, until
+from tests.support.helm import REPLICAS
 
 DEPLOYMENT = "speculative-operator"
 
@@ -28,27 +30,23 @@ class Operator:
         """Its pods, those that are ending included."""
         return self._api.all("Pod", install.NAMESPACE, f"app.kubernetes.io/name={DEPLOYMENT}")
 
-    def log(self) -> str:
-        """What it wrote since its container started."""
-        return kubectl.run(
-            machine.require(),
-            "logs",
-            f"deployment/{DEPLOYMENT}",
-            f"--namespace={install.NAMESPACE}",
-        )
+    def leader(self) -> Manifest:
+        """The pod that leads, once one does."""
+        (pod,) = until("an operator leads", self._leading, timeout=120)
+        return pod
 
     def kill(self) -> None:
-        """Kills its process, and waits until its pod has another one that is ready."""
-        (pod,) = self.pods()
+        """Kills the leader's process, and waits until its pod has another one that is ready."""
+        pod = self.leader()
         (killed,) = pod["status"]["containerStatuses"]
         containerd = (str(binaries.folder() / "ctr"), "--namespace=k8s.io")
         task = killed["containerID"].removeprefix("containerd://")
         command = (*containerd, "tasks", "kill", "--signal=SIGKILL", task)
         subprocess.run(machine.require().inside(*command), check=True)
-        until("another process is ready", lambda: self._ready_after(killed), timeout=120)
+        until("another process is ready", lambda: self._ready_after(pod), timeout=120)
 
     def restart(self) -> None:
-        """Deletes its pod, which gives its Lease back, and waits until another one leads."""
+        """Deletes its pods, which give the Lease back, and waits until another one leads."""
         before = {pod["metadata"]["uid"] for pod in self.pods()}
         for pod in self.pods():
             self._api.delete("Pod", install.NAMESPACE, pod["metadata"]["name"])
@@ -60,27 +58,33 @@ class Operator:
 
     def passes(self) -> float:
         """How often it has looked at a model since it started, by its own metrics."""
-        (leader,) = self._leading()
-        url = f"http://{leader['status']['podIP']}:8080/metrics"
+        url = f"http://{self.leader()['status']['podIP']}:8080/metrics"
         with urllib.request.urlopen(url, timeout=10) as answer:
             page = answer.read().decode()
         name = "speculative_operator_reconcile_seconds_count"
         return sum(map(float, re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE)))
 
-    def scale(self, replicas: int) -> None:
-        """Sets the number of its pods and waits until it is so."""
-        self._api.merge(
-            "Deployment", install.NAMESPACE, DEPLOYMENT, {"spec": {"replicas": replicas}}
-        )
-        if replicas:
-            until("the operator is ready", lambda: any(map(_is_ready, self.pods())), timeout=120)
-        else:
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """No operator runs before the body is left; returns once there are ready ones again."""
+        self._scale(0)
+        try:
             until("the operator is gone", lambda: not self.pods(), timeout=120)
+            yield
+        finally:
+            self._scale(REPLICAS)
+        until("the operator is ready", lambda: any(map(_is_ready, self.pods())), timeout=120)
 
-    def _ready_after(self, container: Manifest) -> bool:
+    def _scale(self, replicas: int) -> None:
+        where = ("Deployment", install.NAMESPACE, DEPLOYMENT)
+        self._api.merge(*where, {"spec": {"replicas": replicas}})
+
+    def _ready_after(self, before: Manifest) -> bool:
+        (container,) = before["status"]["containerStatuses"]
         return any(
             found["ready"] and found["restartCount"] > container["restartCount"]
             for pod in self.pods()
+            if pod["metadata"]["uid"] == before["metadata"]["uid"]
             for found in pod["status"]["containerStatuses"]
         )
 

@@ -247,8 +247,7 @@ def test_a_model_deleted_while_the_operator_is_down_is_gone(
 ) -> None:
     """No finalizer: deletion needs nobody of ours."""
     namespace = simulated.namespace
-    operator.scale(0)
-    try:
+    with operator.away():
         simulated.api.delete("SpeculativeModel", namespace, simulated.name)
         until(
             "model and pods are gone",
@@ -258,8 +257,6 @@ def test_a_model_deleted_while_the_operator_is_down_is_gone(
             ),
             timeout=60,
         )
-    finally:
-        operator.scale(1)
 
 
 def _length(found: Manifest) -> int | None:

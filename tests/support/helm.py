@@ -17,6 +17,8 @@ from tests.support.kubectl import Answer
 CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
 RELEASE = "speculative-operator"
 RELEASE_NAMESPACE = "speculative-system"
+REPLICAS: int = yaml.safe_load((CHART / "values.yaml").read_text())["replicas"]
+"""Operators that the chart installs."""
 
 Manifest = dict[str, Any]
 

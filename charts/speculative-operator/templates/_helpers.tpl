@@ -18,6 +18,55 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{/* Of an image's values, with the chart: by digest where one is given, else by tag. */}}
+{{- define "operator.image" -}}
+{{- with .image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What restricted pod security asks of a pod, and of a container. */}}
+{{- define "operator.podSecurity" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "operator.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* The pods of models' engines, and the ports on which the operator talks to them: vLLM's own, and
+the plugin's page. */}}
+{{- define "operator.enginePods" -}}
+app.kubernetes.io/managed-by: speculative-operator
+app.kubernetes.io/component: engine
+{{- end -}}
+
+{{- define "operator.enginePorts" -}}
+- port: 8000
+- port: 9405
+{{- end -}}
+
+{{/* A RoleBinding or ClusterRoleBinding's end: the role of the same name, for the operator. */}}
+{{- define "operator.bound" -}}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "operator.name" .root }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end -}}
+
 {{/* What reconciling needs in a namespace: the exact kinds and verbs. A server-side apply is a patch,
 and a create where the object is new. No Secret is ever read. */}}
 {{- define "operator.rules" -}}

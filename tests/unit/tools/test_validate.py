@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.validate import complaint, manifests
+from tools.validate import complaint, manifests, supported
+
+NEWEST = supported()[-1]
 
 
 def a_service(**spec: Any) -> dict[str, Any]:
@@ -19,12 +21,12 @@ def a_service(**spec: Any) -> dict[str, Any]:
 
 def test_a_sound_manifest_has_no_complaint() -> None:
     """Otherwise every other finding would drown."""
-    assert complaint(a_service(type="ClusterIP")) is None
+    assert complaint(a_service(type="ClusterIP"), NEWEST) is None
 
 
 def test_a_misspelt_field_is_found() -> None:
     """The API server only warns of one, and leaves it out."""
-    found = complaint(a_service(selctor={"app": "qwen"}))
+    found = complaint(a_service(selctor={"app": "qwen"}), NEWEST)
 
     assert found is not None
     assert "Service qwen" in found
@@ -33,14 +35,30 @@ def test_a_misspelt_field_is_found() -> None:
 
 def test_a_kind_that_kubernetes_does_not_know_is_found() -> None:
     """A typing error in a version is one of the commonest."""
-    found = complaint({**a_service(), "apiVersion": "v2"})
+    found = complaint({**a_service(), "apiVersion": "v2"}, NEWEST)
 
     assert found == "Service v2 is unknown to Kubernetes 1.37"
 
 
+def test_a_field_that_an_older_kubernetes_lacks_is_found() -> None:
+    """The chart lets that version in."""
+    oldest = supported()[0]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "qwen"},
+        "spec": {"containers": [{"name": "engine"}], "hostnameOverride": "qwen"},
+    }
+
+    assert complaint(pod, NEWEST) is None
+    assert "hostnameOverride" in (complaint(pod, oldest) or "")
+
+
 def test_objects_of_our_own_kind_are_left_to_the_api_server() -> None:
     """Their schema is the CRD, which the tests on a real API server hold."""
-    assert complaint({"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel"}) is None
+    model = {"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel"}
+
+    assert complaint(model, NEWEST) is None
 
 
 def test_empty_documents_are_no_manifests() -> None:
