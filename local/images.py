@@ -65,6 +65,17 @@ def build(names: Sequence[str] = PROJECT_IMAGES) -> Mapping[str, str]:
     return references
 
 
+def build_from(checkout: Path, name: str, wanted: str) -> None:
+    """Builds an image of another checkout of the project, such as an earlier commit's."""
+    if buildah.manifest(wanted) is None:
+        _build_base()
+        source = SOURCES[name]
+        dockerfile, context = (
+            checkout / path.relative_to(CHECKOUT) for path in (source.dockerfile, source.context)
+        )
+        buildah.build(dockerfile, context, wanted, {BASE: _base_reference()})
+
+
 def load(references: Sequence[str]) -> None:
     """Brings built images into the running cluster of this checkout."""
     node, programs = machine.require(), binaries.folder()

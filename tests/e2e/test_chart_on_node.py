@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,18 +18,15 @@ import yaml
 from local import audit, buildah, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
-from speculative_operator.api.names import LABEL_MODEL_UID
 from tests.conftest import RUN_LABEL
+from tests.support.api import KubernetesApi, until
 from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
 from tests.support.kubectl import Kubectl
-from tests.support.models import QUICK_PROBES
+from tests.support.release import OURS, READY_LIMIT, LiveModel, own_values, uninstall, upgrade
 
-EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
 MODELS = "speculativemodels.speculation.dev"
 pytestmark = pytest.mark.timeout(600)  # seconds: the first one waits for two installs
-READY_LIMIT = 120.0
 FORBIDDEN = 403
-OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
 
@@ -37,29 +35,6 @@ def may(kubectl: Kubectl, account: str, namespace: str, *what: str) -> bool:
     """What the API server says to `kubectl auth can-i` for a service account `namespace:name`."""
     who = f"--as=system:serviceaccount:{account}"
     return kubectl.attempt("auth", "can-i", *what, who, f"--namespace={namespace}").done
-
-
-def upgrade(kubectl: Kubectl, release: Sequence[str], chart: Path, values: Any) -> None:
-    """Brings `release` (its name and where it is) to `chart`; returns once it is ready."""
-    answer = helm(
-        "upgrade", *release, str(chart), *on(kubectl.access),
-        "--install", "--wait", "--timeout=180s",
-        "--force-conflicts",  # other tests scale the operator, which makes its replicas theirs
-        values=values,
-    )  # fmt: skip
-    assert answer.done, answer.complaint
-
-
-def uninstall(kubectl: Kubectl, release: Sequence[str]) -> None:
-    answer = helm("uninstall", *release, *on(kubectl.access), "--wait")
-    assert answer.done, answer.complaint
-    # Its rights went with the operator, so it could not give its Lease back.
-    kubectl("delete", "lease", "--all", release[1])
-
-
-def own_values() -> dict[str, Any]:
-    """The images that `release` has brought to the node."""
-    return dict(install.values({name: images.reference(name) for name in images.PROJECT_IMAGES}))
 
 
 def older_chart(folder: Path) -> Path:
@@ -91,71 +66,6 @@ def another_operator(folder: Path) -> str:
     other = f"{ours}-later"
     buildah.build(dockerfile, folder, other, {})
     return other
-
-
-class LiveModel:
-    """A model with a simulated engine, seen through kubectl."""
-
-    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
-        self._kubectl = kubectl
-        self.namespace = namespace
-        self._where = f"--namespace={namespace}"
-        model = yaml.safe_load(EXAMPLE.read_text())
-        model["spec"]["runtime"] |= {
-            "image": images.reference("simulated-engine"),
-            "podTemplate": QUICK_PROBES,
-        }
-        model["spec"]["accelerator"]["products"] = ["MI300X", "MI325X"]
-        self._name = model["metadata"]["name"]
-        kubectl("apply", self._where, "--filename=-", objects=(model,))
-        wait_for("the model to be Ready", self.is_ready, limit=READY_LIMIT)
-
-    def read(self) -> dict[str, Any]:
-        model: dict[str, Any] = json.loads(
-            self._kubectl("get", "spm", self._name, self._where, "--output=json")
-        )
-        return model
-
-    def is_ready(self) -> bool:
-        return self._has("Ready", "True")
-
-    def is_settled(self) -> bool:
-        """Whether the operator has seen the newest spec and nothing is under way."""
-        model = self.read()
-        seen = model["status"]["observedGeneration"] == model["metadata"]["generation"]
-        return bool(seen) and self.is_ready() and self._has("Progressing", "False")
-
-    def wait_until_settled(self) -> None:
-        wait_for("the edit to be carried out", self.is_settled, limit=READY_LIMIT)
-
-    def containers(self) -> tuple[tuple[str, str], ...]:
-        """UID of each pod and id of its container: other ones after any restart."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
-        return tuple(
-            (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["containerID"])
-            for pod in pods["items"]
-        )
-
-    def templates(self) -> set[str]:
-        """Hashes of the templates that its pods were made from."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
-        return {pod["metadata"]["labels"]["pod-template-hash"] for pod in pods["items"]}
-
-    def patch(self, spec: Mapping[str, Any]) -> None:
-        patch = json.dumps({"spec": spec})
-        self._kubectl("patch", "spm", self._name, self._where, "--type=merge", f"--patch={patch}")
-
-    def delete(self) -> None:
-        """Deletes the model and waits until its pods are gone with it."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        self._kubectl("delete", "spm", self._name, self._where)
-        self._kubectl("wait", "--for=delete", "pods", self._where, selector, "--timeout=50s")
-
-    def _has(self, kind: str, value: str) -> bool:
-        conditions = self.read().get("status", {}).get("conditions", ())
-        return any(c["type"] == kind and c["status"] == value for c in conditions)
 
 
 def assert_never_refused(namespace: str, account: str, since: datetime) -> None:
@@ -238,6 +148,82 @@ def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl, upgraded: Up
     assert not may(kubectl, account, RELEASE_NAMESPACE, "update", "leases/another")
 
 
+@pytest.mark.parametrize(
+    ("role", "allowed", "refused"),
+    [
+        ("admin", ("create", "delete", "get"), ()),
+        ("edit", ("create", "patch", "list"), ()),
+        ("view", ("get", "list", "watch"), ("create", "patch", "delete")),
+    ],
+)
+def test_whoever_may_work_in_a_namespace_may_do_so_with_its_models(
+    kubectl: Kubectl,
+    upgraded: Upgraded,
+    role: str,
+    allowed: tuple[str, ...],
+    refused: tuple[str, ...],
+) -> None:
+    """By Kubernetes' own roles, into which ours are aggregated; nobody writes the status."""
+    space, user = f"--namespace={upgraded.model.namespace}", f"user-with-{role}"
+    kubectl("create", "rolebinding", user, f"--clusterrole={role}", f"--user={user}", space)
+
+    def may_user(*what: str) -> bool:
+        return kubectl.attempt("auth", "can-i", *what, f"--as={user}", space).done
+
+    until("the role is aggregated", lambda: may_user(allowed[0], MODELS))
+    assert all(may_user(verb, MODELS) for verb in allowed)
+    assert not any(may_user(verb, MODELS) for verb in refused)
+    assert may_user("get", MODELS, "--subresource=status")
+    assert not may_user("patch", MODELS, "--subresource=status")
+
+
+def test_helm_test_asks_a_model_something(kubectl: Kubectl, upgraded: Upgraded) -> None:
+    """With rights and a model of its own, which are gone afterwards."""
+    answer = helm(
+        "test", *OURS, *on(kubectl.access), "--logs", "--timeout=180s",
+    )  # fmt: skip
+    left = [
+        kubectl("get", kind, f"--namespace={RELEASE_NAMESPACE}", "--output=name")
+        for kind in ("serviceaccounts", "roles", "rolebindings", "spm")
+    ]
+    kubectl("delete", "pod", f"{RELEASE}-test", f"--namespace={RELEASE_NAMESPACE}")
+
+    assert answer.done, answer.complaint
+    assert "The capital of France is" in answer.output
+    assert f"{RELEASE}-test" not in "".join(left)
+
+
+def test_an_operator_without_rights_to_leases_says_what_to_grant(
+    kubectl: Kubectl, api: KubernetesApi, upgraded: Upgraded
+) -> None:
+    """It would otherwise look as if it ran, and do nothing."""
+    space = f"--namespace={RELEASE_NAMESPACE}"
+    pods = ("pods", space, f"--selector=app.kubernetes.io/instance={RELEASE}")
+    kubectl("delete", "rolebinding", f"{RELEASE}-lease", space)
+    kubectl("delete", *pods, "--wait")
+
+    said = until("an operator says why it is not ready", lambda: unready(api), timeout=60)
+    upgrade(kubectl, OURS, CHART, own_values())
+
+    assert "Grant its service account the verbs get, create and update on leases" in said
+    assert f"as the chart's Role {RELEASE}-lease does" in said
+
+
+def unready(api: KubernetesApi) -> str:
+    """What the operators' readiness probes answer while that is not `ok`."""
+    for pod in api.all("Pod", RELEASE_NAMESPACE, f"app.kubernetes.io/instance={RELEASE}"):
+        if address := pod["status"].get("podIP"):
+            try:
+                urllib.request.urlopen(f"http://{address}:8080/readyz", timeout=5).close()
+            except urllib.error.HTTPError as error:
+                words = error.read().decode()
+                if "has not answered yet" not in words:
+                    return words
+            except OSError:
+                continue
+    return ""
+
+
 def test_the_operator_answers_its_own_metrics(kubectl: Kubectl, upgraded: Upgraded) -> None:
     """Behind the Service that the chart makes, where Prometheus looks."""
     service = json.loads(
@@ -253,12 +239,13 @@ def test_an_uninstall_keeps_the_crd_and_all_that_serves(
     kubectl: Kubectl, upgraded: Upgraded
 ) -> None:
     """Taking the operator away must not take the models' traffic away."""
-    uninstall(kubectl, OURS)
+    words = uninstall(kubectl, OURS)
     kept = kubectl.attempt("get", "crd", MODELS)
     upgrade(kubectl, OURS, CHART, own_values())
     wait_for("the model to be Ready", upgraded.model.is_ready, limit=READY_LIMIT)
 
     assert kept.done, kept.complaint
+    assert MODELS in words
     assert upgraded.model.containers() == upgraded.containers
 
 

@@ -1,0 +1,121 @@
+"""The chart as it is installed on the node, and a model that lives through what is done to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local import images, install
+from local.waiting import wait_for
+from speculative_operator.api.names import LABEL_MODEL_UID
+from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
+from tests.support.kubectl import Kubectl
+from tests.support.models import QUICK_PROBES
+
+EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
+READY_LIMIT = 120.0
+OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
+
+
+def upgrade(kubectl: Kubectl, release: Sequence[str], chart: Path, values: Any) -> str:
+    """Brings `release` (its name and where it is) to `chart`; returns Helm's words, once it is
+    ready."""
+    answer = helm(
+        "upgrade", *release, str(chart), *on(kubectl.access),
+        "--install", "--wait", "--timeout=180s",
+        "--force-conflicts",  # other tests scale the operator, which makes its replicas theirs
+        values=values,
+    )  # fmt: skip
+    assert answer.done, answer.complaint
+    return answer.output
+
+
+def uninstall(kubectl: Kubectl, release: Sequence[str]) -> str:
+    """Takes a release away; returns Helm's words."""
+    answer = helm("uninstall", *release, *on(kubectl.access), "--wait")
+    assert answer.done, answer.complaint
+    # Its rights went with the operator, so it could not give its Lease back.
+    kubectl("delete", "lease", "--all", release[1])
+    return answer.output
+
+
+def own_values() -> dict[str, Any]:
+    """The images that this checkout's install has brought to the node, also for `helm test`."""
+    references = {name: images.reference(name) for name in images.PROJECT_IMAGES}
+    model = live_model(EXAMPLE, references["simulated-engine"])
+    return {**install.values(references), "test": {"model": model["spec"]}}
+
+
+def live_model(example: Path, image: str) -> dict[str, Any]:
+    """An example of a simulated engine, for a node that is waited for."""
+    model: dict[str, Any] = yaml.safe_load(example.read_text())
+    model["spec"]["runtime"] |= {"image": image, "podTemplate": QUICK_PROBES}
+    model["spec"]["accelerator"]["products"] = ["MI300X", "MI325X"]
+    return model
+
+
+class LiveModel:
+    """A model with a simulated engine, seen through kubectl."""
+
+    def __init__(
+        self, kubectl: Kubectl, namespace: str, model: Mapping[str, Any] | None = None
+    ) -> None:
+        """Applies it, by default this checkout's example, and waits until it is Ready."""
+        self._kubectl = kubectl
+        self.namespace = namespace
+        self._where = f"--namespace={namespace}"
+        model = model or live_model(EXAMPLE, images.reference("simulated-engine"))
+        self._name = model["metadata"]["name"]
+        kubectl("apply", self._where, "--filename=-", objects=(model,))
+        wait_for("the model to be Ready", self.is_ready, limit=READY_LIMIT)
+
+    def read(self) -> dict[str, Any]:
+        model: dict[str, Any] = json.loads(
+            self._kubectl("get", "spm", self._name, self._where, "--output=json")
+        )
+        return model
+
+    def is_ready(self) -> bool:
+        return self._has("Ready", "True")
+
+    def is_settled(self) -> bool:
+        """Whether the operator has seen the newest spec and nothing is under way."""
+        model = self.read()
+        seen = model["status"]["observedGeneration"] == model["metadata"]["generation"]
+        return bool(seen) and self.is_ready() and self._has("Progressing", "False")
+
+    def wait_until_settled(self) -> None:
+        wait_for("the edit to be carried out", self.is_settled, limit=READY_LIMIT)
+
+    def containers(self) -> tuple[tuple[str, str], ...]:
+        """UID of each pod and id of its container: other ones after any restart."""
+        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
+        return tuple(
+            (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["containerID"])
+            for pod in pods["items"]
+        )
+
+    def templates(self) -> set[str]:
+        """Hashes of the templates that its pods were made from."""
+        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
+        return {pod["metadata"]["labels"]["pod-template-hash"] for pod in pods["items"]}
+
+    def patch(self, spec: Mapping[str, Any]) -> None:
+        patch = json.dumps({"spec": spec})
+        self._kubectl("patch", "spm", self._name, self._where, "--type=merge", f"--patch={patch}")
+
+    def delete(self) -> None:
+        """Deletes the model and waits until its pods are gone with it."""
+        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        self._kubectl("delete", "spm", self._name, self._where)
+        self._kubectl("wait", "--for=delete", "pods", self._where, selector, "--timeout=50s")
+
+    def _has(self, kind: str, value: str) -> bool:
+        conditions = self.read().get("status", {}).get("conditions", ())
+        return any(c["type"] == kind and c["status"] == value for c in conditions)
