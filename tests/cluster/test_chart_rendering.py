@@ -10,42 +10,21 @@ from typing import Any
 import pytest
 import yaml
 
-from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
 from speculative_operator.api.resource import SpeculativeModel
-from speculative_operator.plan.names import Owner
-from speculative_operator.resources.metadata import labels
 from tests.support.helm import (
     CHART,
     RELEASE,
     RELEASE_NAMESPACE,
     Manifest,
     helm,
+    of_kind,
+    of_the_test,
     render,
     rendered,
 )
 from tools.generate import CRD
 
-HOOK = "helm.sh/hook"
 DIGEST = f"sha256:{'0' * 64}"
-MONITORS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
-
-
-def of_kind(manifests: tuple[Manifest, ...], *kinds: str) -> tuple[Manifest, ...]:
-    """Of the release; what `helm test` makes is apart."""
-    return tuple(
-        manifest
-        for manifest in manifests
-        if manifest["kind"] in kinds and HOOK not in manifest["metadata"].get("annotations", {})
-    )
-
-
-def of_the_test(manifests: tuple[Manifest, ...]) -> dict[str, Manifest]:
-    """What `helm test` makes, by kind."""
-    return {
-        manifest["kind"]: manifest
-        for manifest in manifests
-        if manifest["metadata"].get("annotations", {}).get(HOOK) == "test"
-    }
 
 
 def rules(manifests: tuple[Manifest, ...]) -> Iterator[Manifest]:
@@ -199,77 +178,6 @@ def test_a_disruption_budget_lets_a_single_operator_go() -> None:
 
     assert "minAvailable" not in budget["spec"]
     assert budget["spec"]["maxUnavailable"] == 1
-
-
-def network_policies(**values: Any) -> dict[tuple[str, str], Manifest]:
-    """The specs of the policies by namespace and name."""
-    return {
-        (policy["metadata"]["namespace"], policy["metadata"]["name"]): policy["spec"]
-        for policy in of_kind(rendered(**values), "NetworkPolicy")
-    }
-
-
-def test_the_network_policy_lets_out_to_engines_and_api_server_alone() -> None:
-    """The engines' ports are those that the operator's own code asks, and their pods its own."""
-    assert network_policies() == {}
-    policies = network_policies(networkPolicy={"enabled": True})
-    (policy,) = policies.values()
-    api_server, engines = policy["egress"]
-    owner = Owner("qwen", "prod", "uid")
-    selector = engines["to"][0]["podSelector"]["matchLabels"]
-
-    assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert api_server == {"ports": [{"port": 443}, {"port": 6443}]}
-    assert engines["ports"] == [{"port": PORT_HTTP_NUMBER}, {"port": PORT_SPECULATION_NUMBER}]
-    assert selector.items() <= labels(owner, "engine").items()
-    assert engines["to"][0]["namespaceSelector"] == {}
-    assert policy["ingress"] == [{"ports": [{"port": "metrics"}]}]
-
-
-def test_the_network_policy_knows_no_namespace_that_is_not_listed() -> None:
-    """Whoever lists namespaces wants the operator nowhere else."""
-    policy = network_policies(
-        namespaces=["one", "two"],
-        networkPolicy={
-            "enabled": True,
-            "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
-            "egress": [{"to": MONITORS, "ports": [{"port": 9090}]}],
-            "metricsFrom": MONITORS,
-        },
-    )[RELEASE_NAMESPACE, RELEASE]
-    api_server, engines, prometheus = policy["egress"]
-
-    assert api_server == {
-        "ports": [{"port": 6443}],
-        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
-    }
-    (named,) = engines["to"][0]["namespaceSelector"]["matchExpressions"]
-    assert named["values"] == ["one", "two"]
-    assert prometheus["ports"] == [{"port": 9090}]
-    assert policy["ingress"][0]["from"] == MONITORS
-
-
-def test_engines_that_are_shut_off_can_let_the_operator_in() -> None:
-    """A namespace that denies by default would leave the tuner without evidence."""
-    policies = network_policies(namespaces=["one", "two"], networkPolicy={"engines": True})
-
-    assert set(policies) == {("one", f"{RELEASE}-engines"), ("two", f"{RELEASE}-engines")}
-    for policy in policies.values():
-        assert policy["policyTypes"] == ["Ingress"]
-        (rule,) = policy["ingress"]
-        (peer,) = rule["from"]
-        assert peer["namespaceSelector"]["matchLabels"] == {
-            "kubernetes.io/metadata.name": RELEASE_NAMESPACE
-        }
-        assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/instance"] == RELEASE
-
-
-def test_policies_for_engines_need_the_list_of_their_namespaces() -> None:
-    """A policy in every namespace of a cluster cannot be written."""
-    answer = render(networkPolicy={"engines": True})
-
-    assert not answer.done
-    assert "Fill it, or set networkPolicy.engines: false." in answer.complaint
 
 
 def test_the_test_may_touch_its_own_model_and_nothing_else() -> None:

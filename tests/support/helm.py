@@ -20,6 +20,8 @@ RELEASE_NAMESPACE = "speculative-system"
 REPLICAS: int = yaml.safe_load((CHART / "values.yaml").read_text())["replicas"]
 """Operators that the chart installs."""
 
+HOOK = "helm.sh/hook"
+
 Manifest = dict[str, Any]
 
 
@@ -53,3 +55,21 @@ def rendered(**values: Any) -> tuple[Manifest, ...]:
     answer = render(**values)
     assert answer.done, answer.complaint
     return tuple(document for document in yaml.safe_load_all(answer.output) if document)
+
+
+def of_kind(manifests: tuple[Manifest, ...], *kinds: str) -> tuple[Manifest, ...]:
+    """Of the release; what `helm test` makes is apart."""
+    return tuple(
+        manifest
+        for manifest in manifests
+        if manifest["kind"] in kinds and HOOK not in manifest["metadata"].get("annotations", {})
+    )
+
+
+def of_the_test(manifests: tuple[Manifest, ...]) -> dict[str, Manifest]:
+    """What `helm test` makes, by kind."""
+    return {
+        manifest["kind"]: manifest
+        for manifest in manifests
+        if manifest["metadata"].get("annotations", {}).get(HOOK) == "test"
+    }
