@@ -52,7 +52,7 @@ lock: ## Pin what pyproject.toml asks for: the operator image's requirements and
 ## Generated files
 
 .PHONY: generate
-generate: ## Write the CRD and the reference of the resource from the models in api/.
+generate: ## Write what is made from the code: CRD, reference pages, dashboards.
 	$(PYTHON) -m tools.generate
 
 .PHONY: docs

@@ -34,6 +34,7 @@ PACKAGES = {
     "/usr/bin/unshare": "util-linux",
     "/usr/bin/openssl": "openssl",
     "/usr/lib/x86_64-linux-gnu/libnuma.so.1": "libnuma1",
+    "/usr/bin/promtool": "prometheus",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 

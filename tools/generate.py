@@ -1,4 +1,5 @@
-"""Writes what is made from the code: the CRD, its copy in the chart, the reference pages.
+"""Writes what is made from the code: the CRD, its copy in the chart, the reference pages, the
+dashboards.
 
 `python -m tools.generate` writes the files; a test holds them to what it would write.
 """
@@ -13,15 +14,20 @@ import yaml
 
 from speculative_operator.api.schema import CRD_NAME, Schema, custom_resource_definition
 from tools import chart_reference
+from tools.alerts_reference import alerts_reference
 from tools.cli_reference import cli_reference
+from tools.dashboards import dashboards
 from tools.metrics_reference import metrics_reference
 from tools.reference import reference
 from tools.validate import CHART, supported
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CRD = CHECKOUT / "crds" / "speculation.dev_speculativemodels.yaml"
-CHART_CRD = CHECKOUT / "charts" / "speculative-operator" / "templates" / "crd.yaml"
+CHART_CRD = CHART / "templates" / "crd.yaml"
 REFERENCE = CHECKOUT / "docs" / "reference" / "resource.md"
+DASHBOARDS = CHART / "dashboards"
+RULES = CHART / "rules" / "alerts.yaml"
+ALERTS = CHECKOUT / "docs" / "reference" / "alerts.md"
 METRICS = CHECKOUT / "docs" / "reference" / "metrics.md"
 CLI = CHECKOUT / "docs" / "reference" / "cli.md"
 CHART_REFERENCE = CHECKOUT / "docs" / "reference" / "chart.md"
@@ -31,6 +37,9 @@ HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not
 METRICS_HEADER = (
     "Made by `make generate` from operator/speculative_operator/controller/described.py and the "
     "plugin's page. Do not edit."
+)
+ALERTS_HEADER = (
+    "Made by `make generate` from charts/speculative-operator/rules/alerts.yaml. Do not edit."
 )
 
 CLI_HEADER = (
@@ -69,6 +78,8 @@ def files() -> Mapping[Path, str]:
         METRICS: f"<!-- {METRICS_HEADER} -->\n{metrics_reference()}",
         CLI: f"<!-- {CLI_HEADER} -->\n{cli_reference()}",
         CHART_REFERENCE: f"<!-- {CHART_HEADER} -->\n{_chart_reference()}",
+        ALERTS: f"<!-- {ALERTS_HEADER} -->\n{alerts_reference(yaml.safe_load(RULES.read_text()))}",
+        **{DASHBOARDS / name: text for name, text in dashboards().items()},
     }
 
 
