@@ -23,7 +23,7 @@ from tests.e2e.test_quick_start_on_node import EXECUTED
 from tests.support.pages import CHECKOUT, MARKS, PAGES, SHELL, Block, blocks, shell_blocks
 from tests.support.shell import UNKNOWN, Command, commands
 
-READ_ELSEWHERE = frozenset({"yaml", "mermaid"})
+READ_ELSEWHERE = frozenset({"yaml", "mermaid", "promql"})
 ANSWERS = "text"
 COMMON = frozenset(
     {"awk", "base64", "cat", "cd", "curl", "cut", "date", "echo", "exit", "export", "getent", "git"}
