@@ -14,9 +14,10 @@ from itertools import combinations
 
 from benchmarks.replay.files import Arm, Group, read_groups
 from local.simulated_engine.make_table import ROWS
-from speculative_operator.tuning.acceptance import Row
 from speculative_operator.tuning.prior import BLOCK, SEQUENTIAL, Prior
+from speculative_operator.tuning.rows import Row
 
+OWN_MARGIN = 1.3
 MARGIN = 1.3
 """Drafters to come differ by more than those that were seen."""
 
@@ -63,7 +64,7 @@ def fit(groups: Sequence[Group], start: Prior) -> Prior:
         price_error=max(MARGIN * statistics.stdev(prices), LEAST_PRICE_ERROR),
         slope=statistics.fmean(slopes),
         slope_error=MARGIN * statistics.stdev(slopes),
-        own_error=MARGIN * (statistics.pstdev(off) if off else start.own_error),
+        own_error=OWN_MARGIN * (statistics.pstdev(off) if off else start.own_error),
         cut=statistics.fmean(cuts),
         cut_error=MARGIN * statistics.pstdev(cuts),
         decline=decline,

@@ -124,7 +124,7 @@ def expected_gain(apart: Iterable[Step]) -> float | None:
         bucket = state.buckets[state.busiest]
         played = length_at(step.entry.table, state.busiest)
         wanted = length_at(step.decision.table, state.busiest)
-        lengths = state.lengths(policy)
+        lengths = state.lengths(policy)[state.busiest]
         anything = replace(policy, low=0, high=max(policy.arms[-1], played, wanted))
         known = {option.k: option for option in options(played, bucket.cost, lengths, anything)}
         if wanted in known:

@@ -1,35 +1,25 @@
-"""How many draft tokens are accepted, for each K; shared by all batch sizes.
-
-    p_i  = accepted_i / drafts             chance that the first i draft tokens are all accepted
-    E(K) = 1 + sum of accepted / requests  tokens that a request gets of a step
-                                           (= 1 + p_1 + … + p_K where every request has a draft)
+"""What is known of acceptance: rows by K, shared by all batch sizes and corrected for each.
 
 E(K) comes from K's own row and from the surest other one: that of a longer proposal cut off, or
 that of a shorter one carried on. Rows fade, so that an old trial does not outweigh what the K in
 force shows now. Windows differ by more than their sampling: the prompts of the minute move all
 positions together. A window that no such jitter explains is a change of traffic: older rows are
-put aside, and come back when a later change leads back to them.
+put aside, and come back when a later change leads back to them. One such state is kept: of two, the
+one that is farther from what is now, since the nearer one is soon learned again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from speculative_operator.tuning.page import Phase, Position
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.prior import Prior
+from speculative_operator.tuning.rows import Row, window_rows
+from speculative_operator.tuning.unlike import UNLIKE, chance, mean_offset, offsets, shifted
 from speculative_operator.tuning.window import Window
-
-FADING = 0.95
-"""What a row keeps of its weight from window to window."""
-
-JITTER = 0.12
-"""Standard deviation of the logit of every p_i from window to window, common to all positions."""
-
-OWN_ERROR = 0.004
-"""Relative error of E that no number of windows removes."""
 
 STEEPEST = 4.0
 """Standard errors, jitter included, from which a window contradicts what is known."""
@@ -46,158 +36,98 @@ ENOUGH = 15.0
 """Drafts that a row and a window need before they are compared. A trial has about forty in a
 window with one request."""
 
+TELLING = 4
+"""Rows of most drafts that tell of other K than their own."""
 
-class Estimate(NamedTuple):
-    """A normal distribution."""
-
-    mean: float
-    variance: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Fading sums at one K over `windows` windows; `accepted[i]` counts drafts whose first i+1
-    tokens were accepted."""
-
-    requests: float
-    drafts: float
-    accepted: tuple[float, ...]
-    windows: float = 1.0
-
-    @property
-    def positions(self) -> tuple[float, ...]:
-        """p_1 … p_K."""
-        return tuple(count / self.drafts for count in self.accepted)
-
-    @property
-    def brought(self) -> float:
-        """Accepted draft tokens a request and step, E - 1."""
-        return sum(self.accepted) / self.requests
-
-    @property
-    def sampling(self) -> float:
-        """Variance of `brought` because drafts are few."""
-        return self._sums(self.accepted, 0.0)[-1].variance
-
-    @property
-    def variance(self) -> float:
-        """Variance of `brought`, the jitter of the windows included."""
-        return self._sums(self.accepted, JITTER)[-1].variance
-
-    def _sums(self, accepted: Iterable[float], jitter: float) -> list[Estimate]:
-        """E(k) - 1 for k = 1, 2, … from so many accepted at each position.
-
-        A count X of nested events has E[X²] = sum of (2i-1)·p_i. Half an event is added to each,
-        so that no acceptance in few drafts is not taken for certainty.
-        """
-        total = first = second = moved = 0.0
-        common = jitter**2 / max(self.windows, 1.0)
-        sums = []
-        for i, count in enumerate(accepted):
-            total += count
-            p = min((count + 0.5) / (self.requests + 1.0), 1.0)
-            first += p
-            second += (2 * i + 1) * p
-            moved += p * (1 - p)
-            sampling = max(second - first**2, 0.0) / self.requests
-            sums.append(Estimate(total / self.requests, sampling + common * moved**2))
-        return sums
-
-    def cut(self, k: int) -> Row:
-        """Its first k positions."""
-        return replace(self, accepted=self.accepted[:k])
-
-    def at_most(self, drafts: float) -> Row:
-        """The same shares from no more than so many drafts."""
-        scale = min(1.0, drafts / self.drafts)
-        accepted = tuple(count * scale for count in self.accepted)
-        return Row(self.requests * scale, self.drafts * scale, accepted, self.windows)
-
-    def faded_plus(self, new: Row | None) -> Row:
-        """This row one window later, with what the window brought."""
-        faded = [count * FADING for count in self.accepted]
-        requests, drafts = self.requests * FADING, self.drafts * FADING
-        windows = self.windows * FADING
-        if new is not None:
-            longest = max(len(faded), len(new.accepted))
-            faded += [0.0] * (longest - len(faded))
-            for index, count in enumerate(new.accepted):
-                faded[index] += count
-            requests, drafts = requests + new.requests, drafts + new.drafts
-            windows += new.windows
-        return Row(requests, drafts, tuple(faded), windows)
-
-    def lengths(self, arms: Iterable[int], prior: Prior) -> dict[int, Estimate]:
-        """log E(k) of each k above 0 as this row tells it: its own, cut off, or carried on."""
-        wanted = [k for k in arms if k]
-        of = len(self.accepted)
-        counts = list(self.accepted)
-        last = counts[-1]
-        before = counts[-2] if of > 1 else self.drafts
-        ratio = min(last / before, 0.99) if before else 0.0
-        for _ in range(max(wanted, default=0) - of):
-            ratio *= prior.decline
-            last *= ratio
-            counts.append(last)
-        sums = self._sums(counts, JITTER)
-        found = {}
-        for k in wanted:
-            brought, variance = sums[k - 1]
-            length = 1.0 + brought
-            shift, error = 0.0, OWN_ERROR
-            if of > k:
-                shift, error = prior.cut, prior.cut_error
-            elif of < k:
-                error = prior.carried_error * (k - of)
-            share = brought / length
-            found[k] = Estimate(
-                math.log(length) + shift * share, variance / length**2 + error**2 * share
-            )
-        return found
+Lengths = Mapping[int, Estimate]
+"""log E(K) by K, of those of which anything is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Rows by K, those that were known before the last change of traffic, and windows since."""
+    """Rows by K, those that were known before the last change of traffic, and windows since;
+    `offsets` are those of the rows, by batch bucket."""
 
     rows: Mapping[int, Row] = field(default_factory=dict)
     former: Mapping[int, Row] = field(default_factory=dict)
     age: int = SETTLED
+    offsets: Mapping[int, float] = field(default_factory=dict)
 
-    def after(self, window: Window) -> Acceptance:
+    def after(self, window: Window, prior: Prior) -> Acceptance:
         """What is known after one more window."""
         new = {k: row.at_most(MOST) for k, row in window_rows(window).items()}
         if not new:
             return self
-        if _agrees(new, self.rows) is not False:
-            return replace(self, rows=_joined(self.rows, new), age=self.age + 1)
-        before = self.rows if self.age >= SETTLED else self.former
-        if _agrees(new, self.former):
-            return Acceptance(_joined(self.former, new), before, age=0)
-        return Acceptance(new, before, age=0)
+        here = _contrast(new, self.rows, self.offsets)
+        if here is None or here.agrees:
+            rows = _joined(self.rows, new)
+            return Acceptance(rows, self.former, self.age + 1, offsets(rows, prior))
+        there = _contrast(new, self.former, offsets(self.former, prior))
+        again = there is not None and there.agrees
+        rows = _joined(self.former, new) if again else new
+        former = self.former
+        if self.age >= SETTLED and (again or there is None or here.far >= there.far):
+            former = self.rows
+        return Acceptance(rows, former, 0, offsets(rows, prior))
 
-    def lengths(self, arms: Iterable[int], prior: Prior) -> dict[int, Estimate]:
-        """log E(K) of these K, as far as anything is known of them. E(0) is exactly 1.
+    def lengths(self, arms: Iterable[int], prior: Prior) -> Lengths:
+        """Of all traffic together. E(0) is exactly 1."""
+        return {k: known.estimate for k, known in self._known(arms, prior).items()}
 
-        Each from its own row and from the surest other one: rows of the same windows err alike.
-        """
+    def lengths_at(
+        self, buckets: Iterable[int], arms: Iterable[int], prior: Prior
+    ) -> dict[int, Lengths]:
+        """By batch bucket."""
+        known = self._known(arms, prior)
+        usual = {k: each.corrected(k, 0.0) for k, each in known.items()}
+        return {
+            name: {k: each.corrected(k, self.offsets[name]) for k, each in known.items()}
+            if name in self.offsets
+            else usual
+            for name in buckets
+        }
+
+    def _known(self, arms: Iterable[int], prior: Prior) -> dict[int, _Known]:
+        """Each from its own row and from the surest other one: rows of the same windows err
+        alike."""
         arms = tuple(arms)
-        told = {of: row.lengths(arms, prior) for of, row in self.rows.items()}
-        found = {0: Estimate(0.0, 0.0)} if 0 in arms else {}
-        for k in arms:
-            if k and told:
-                others = [lengths[k] for of, lengths in told.items() if of != k]
-                known = sorted(others, key=_variance)[:1]
-                if k in told:
-                    known.append(told[k][k])
-                sureness = sum(1 / estimate.variance for estimate in known)
-                mean = sum(estimate.mean / estimate.variance for estimate in known) / sureness
-                found[k] = Estimate(mean, 1 / sureness)
+        most = sorted(self.rows, key=lambda of: self.rows[of].drafts, reverse=True)[:TELLING]
+        told = {of: self.rows[of].lengths(arms, prior) for of in most}
+        found = {0: _Known(Estimate(0.0, 0.0))} if 0 in arms else {}
+        for k in arms if most else ():
+            if k:
+                used = sorted((told[of][k].variance, of) for of in most if of != k)[:1]
+                rows = {of: told[of][k] for _, of in used}
+                if k in self.rows:
+                    own = told[k] if k in told else self.rows[k].lengths((k,), prior)
+                    rows[k] = own[k]
+                found[k] = self._mixed(rows)
         return found
 
+    def _mixed(self, said: Mapping[int, Estimate]) -> _Known:
+        """What rows say, by their sureness."""
+        sureness = mean = offset = 0.0
+        for of, estimate in said.items():
+            sureness += 1 / estimate.variance
+            mean += estimate.mean / estimate.variance
+            if self.offsets:
+                offset += mean_offset(self.rows[of], self.offsets) / estimate.variance
+        return _Known(Estimate(mean / sureness, 1 / sureness), offset / sureness)
 
-def _variance(estimate: Estimate) -> float:
-    return estimate.variance
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """log E(K), and the mean offset of the drafts that it is known from."""
+
+    estimate: Estimate
+    offset: float = 0.0
+
+    def corrected(self, k: int, offset: float) -> Estimate:
+        """As it is at another offset."""
+        if offset == self.offset or not k:
+            return self.estimate
+        brought = shifted(math.expm1(self.estimate.mean), k, offset - self.offset)
+        return Estimate(math.log1p(brought), self.estimate.variance)
 
 
 def _joined(known: Mapping[int, Row], new: Mapping[int, Row]) -> dict[int, Row]:
@@ -207,9 +137,22 @@ def _joined(known: Mapping[int, Row], new: Mapping[int, Row]) -> dict[int, Row]:
     return {k: row for k, row in kept.items() if row.drafts >= 1.0}
 
 
-def _agrees(new: Mapping[int, Row], known: Mapping[int, Row]) -> bool | None:
-    """Whether the window's largest row lies near what was known, or far from it; None where
-    nothing known can be compared with it."""
+class _Contrast(NamedTuple):
+    """Between a window and what was known: standard errors, and the logarithm of E's ratio."""
+
+    errors: float
+    far: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.errors <= STEEPEST
+
+
+def _contrast(
+    new: Mapping[int, Row], known: Mapping[int, Row], found: Mapping[int, float]
+) -> _Contrast | None:
+    """Of the window's largest row and what was known of its batch sizes; None where nothing known
+    can be compared with it. `found` are the offsets of what was known."""
     k = max(new, key=lambda arm: new[arm].drafts)
     common = _common(k, known)
     if common is None:
@@ -218,8 +161,16 @@ def _agrees(new: Mapping[int, Row], known: Mapping[int, Row]) -> bool | None:
     row, old = new[k].cut(length), known[of].cut(length)
     if min(row.drafts, old.drafts) < ENOUGH:
         return None
-    error = math.sqrt(row.variance + old.variance + (0.02 * old.brought) ** 2)
-    return abs(row.brought - old.brought) <= STEEPEST * error
+    expected = shifted(old.brought, length, mean_offset(row, found) - mean_offset(old, found))
+    error = row.variance + old.variance + (0.02 * old.brought) ** 2
+    seen = {name for each in known.values() for name in each.buckets}
+    unseen = sum(part.drafts for name, part in row.buckets.items() if name not in seen)
+    if unseen:
+        error += (UNLIKE * unseen / row.drafts * chance(expected, length).slope) ** 2
+    return _Contrast(
+        errors=abs(row.brought - expected) / math.sqrt(error),
+        far=abs(math.log1p(row.brought) - math.log1p(expected)),
+    )
 
 
 def _common(k: int, known: Mapping[int, Row]) -> tuple[int, int] | None:
@@ -230,23 +181,3 @@ def _common(k: int, known: Mapping[int, Row]) -> tuple[int, int] | None:
         return longer, k
     shorter = max(known, default=None)
     return None if shorter is None else (shorter, shorter)
-
-
-def window_rows(window: Window) -> dict[int, Row]:
-    """The rows that one window gives, for each K that had a draft in it.
-
-    Of the requests in steps with prompt tokens some do not decode yet, so the share of requests
-    that have a draft is taken from steps that only decode.
-    """
-    rows = {}
-    for k in sorted({key.k for key in window.rows if key.k}):
-        total, decoding = window.total(k), window.total(k, Phase.DECODE)
-        if total.drafts:
-            drafted = decoding.drafts / decoding.requests if decoding.requests else 1.0
-            accepted = (window.positions.get(Position(k, i)) for i in range(k))
-            rows[k] = Row(
-                requests=total.drafts / drafted if 0 < drafted < 1 else total.drafts,
-                drafts=total.drafts,
-                accepted=tuple(at.accepted if at else 0.0 for at in accepted),
-            )
-    return rows

@@ -50,7 +50,7 @@ class NextLook:
 def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, ...]:
     """Every other K that the engine is prepared for, smallest first, for the bucket `name`."""
     bucket = state.buckets[name]
-    lengths = state.lengths(policy)
+    lengths = state.lengths(policy)[name]
     everything = replace(policy, low=0, high=LONGEST_PROPOSAL)
     known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
     allowed = tuple(option for option in known.values() if option.k in policy.arms)

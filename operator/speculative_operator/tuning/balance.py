@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import ALL, bucket_of
 from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.state import State
@@ -83,7 +83,7 @@ def balance(window: Window, state: State, policy: Policy) -> Balance:
     return Balance(difference / known, known / everything, error / known) if known else Balance()
 
 
-def best_live(state: State, lengths: Mapping[int, Estimate], policy: Policy) -> Mapping[int, float]:
+def best_live(state: State, lengths: Mapping[int, Lengths], policy: Policy) -> Mapping[int, float]:
     """By bucket of the last window, log of the best live goodput over that of K=0; what was known
     of it before where nothing of drafts is known now, as after a while at K=0.
 
@@ -91,15 +91,18 @@ def best_live(state: State, lengths: Mapping[int, Estimate], policy: Policy) -> 
     """
     found = dict(state.restart.best)
     if not policy.live:
-        length = lengths.get(state.restart.reference)
+        played = state.restart.reference
+        length = state.acceptance.lengths((played,), policy.prior).get(played)
         return found if length is None else dict.fromkeys(ALL, length.mean)
     for name, bucket in state.buckets.items():
+        if bucket.seen != state.windows:
+            continue
         measured = [
-            lengths[k].mean - bucket.cost.of(k).mean
+            lengths[name][k].mean - bucket.cost.of(k).mean
             for k in policy.arms
-            if k and k in lengths and bucket.cost.measured(k, 0)
+            if k and k in lengths[name] and bucket.cost.measured(k, 0)
         ]
-        if measured and bucket.seen == state.windows:
+        if measured:
             found[name] = max(0.0, *measured)
     return found
 

@@ -7,6 +7,15 @@ triangle: row i has the entries 0 … i.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Estimate(NamedTuple):
+    """A normal distribution of one unknown."""
+
+    mean: float
+    variance: float
+
 
 Triangle = tuple[tuple[float, ...], ...]
 
@@ -27,18 +36,31 @@ class Belief:
 
     def expected(self, touched: Sequence[int]) -> tuple[float, float, list[float]]:
         """Mean and variance of the sum of the touched unknowns, and its covariance with each."""
+        columns = [self._column(j) for j in touched]
+        weights = [sum(values, 0.0) for values in zip(*columns, strict=True)]
+        mean = variance = 0.0
+        for i in touched:
+            mean += self.means[i]
+            variance += weights[i]
+        return mean, variance, weights
+
+    def difference(self, i: int | None, j: int | None) -> tuple[float, float, list[float]]:
+        """The same of one unknown less another one; None is a zero that is known."""
+        none = [0.0] * len(self.means)
+        first = none if i is None else self._column(i)
+        second = none if j is None else self._column(j)
+        weights = [a - b for a, b in zip(first, second, strict=True)]
+        mean = variance = 0.0
+        if i is not None:
+            mean, variance = self.means[i], weights[i]
+        if j is not None:
+            mean, variance = mean - self.means[j], variance - weights[j]
+        return mean, variance, weights
+
+    def _column(self, j: int) -> list[float]:
+        """The covariance of one unknown with each."""
         covariance = self.covariance
-        weights = []
-        for i, row in enumerate(covariance):
-            weight = 0.0
-            for j in touched:
-                weight += row[j] if j <= i else covariance[j][i]
-            weights.append(weight)
-        return (
-            sum(self.means[i] for i in touched),
-            sum(weights[i] for i in touched),
-            weights,
-        )
+        return covariance[j] + [row[j] for row in covariance[j + 1 :]]
 
     def learn(self, weights: Sequence[float], step: float, shrink: float) -> None:
         """Means move by `weights` times `step`, the covariance loses `shrink` times their outer

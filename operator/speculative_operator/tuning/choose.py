@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import batch_range
 from speculative_operator.tuning.explain import change_message
 from speculative_operator.tuning.policy import Policy
@@ -22,9 +22,9 @@ from speculative_operator.tuning.window import Window
 
 
 def chosen(
-    state: State, lengths: Mapping[int, Estimate], window: Window, policy: Policy, now: float
+    state: State, lengths: Mapping[int, Lengths], window: Window, policy: Policy, now: float
 ) -> tuple[State, Changes]:
-    """The state with what the evidence asks for. `lengths` has log E(K) as far as it is known."""
+    """The state with what the evidence asks for. `lengths` are by bucket."""
     if policy.hands_off:
         return state, ()
     buckets = dict(state.buckets)
@@ -32,7 +32,7 @@ def chosen(
     for name, bucket in sorted(state.buckets.items()):
         if bucket.seen != state.windows:
             continue
-        found = best(options(bucket.length, bucket.cost, lengths, policy), policy)
+        found = best(options(bucket.length, bucket.cost, lengths[name], policy), policy)
         if found is None:
             buckets[name] = replace(bucket, advised=None)
         elif policy.mode is not TuningMode.RECOMMEND or bucket.advised != found.k:

@@ -19,9 +19,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from speculative_operator.tuning.acceptance import Estimate, window_rows
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.cost import BLOCK_ERROR
 from speculative_operator.tuning.page import EDGES, Counts, Phase
+from speculative_operator.tuning.rows import window_rows
 from speculative_operator.tuning.window import Window, merged
 
 LEAST_STEPS = 30

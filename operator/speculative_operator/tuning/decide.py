@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.asked import heard, refused
 from speculative_operator.tuning.bounds import within_bounds
 from speculative_operator.tuning.choose import chosen
@@ -63,7 +63,7 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
     before = state.asked
     state, changes = within_bounds(state, policy, at.now)
     notices: tuple[Notice, ...] = ()
-    lengths: Mapping[int, Estimate] = {}
+    lengths: Mapping[int, Lengths] = {}
     if window is not None:
         state = replace(
             state,

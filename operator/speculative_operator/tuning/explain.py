@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from speculative_operator.tuning.acceptance import Estimate, window_rows
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import batch_range, bucket_of
 from speculative_operator.tuning.page import Counts, Phase
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.rows import window_rows
 from speculative_operator.tuning.rule import Option, options
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import State
@@ -71,12 +72,12 @@ def goodput(window: Window, low: int, high: int, k: int) -> float | None:
     return total.generated / total.seconds if total.seconds else None
 
 
-def speedup(state: State, lengths: Mapping[int, Estimate]) -> float | None:
+def speedup(state: State, lengths: Mapping[int, Lengths]) -> float | None:
     """Goodput over that of K=0, at the batch sizes seen most; None where K=0 was not measured."""
     if state.busiest is None:
         return None
     bucket = state.buckets[state.busiest]
-    length, cost = lengths.get(bucket.length), bucket.cost.of(bucket.length)
+    length, cost = lengths[state.busiest].get(bucket.length), bucket.cost.of(bucket.length)
     if length is None or not bucket.cost.measured(bucket.length, 0):
         return None
     return math.exp(length.mean - cost.mean)
@@ -124,7 +125,7 @@ def advice_in_words(state: State, policy: Policy) -> str:
     lengths = state.lengths(policy)
     advice = []
     for name, bucket in sorted(state.buckets.items()):
-        found = options(bucket.length, bucket.cost, lengths, policy)
+        found = options(bucket.length, bucket.cost, lengths[name], policy)
         option = next((option for option in found if option.k == bucket.advised), None)
         if option is not None:
             words = f"{_change_in_words(option.plain)} goodput"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from speculative_operator.tuning.absorb import absorbed
 from speculative_operator.tuning.buckets import batch_range, step_times, traffic
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.explain import with_outcomes
+from speculative_operator.tuning.neighbours import informed, inherited
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import Bucket, State, Timed
@@ -34,15 +37,20 @@ def learned(state: State, window: Window, policy: Policy, now: float) -> State:
         if name not in buckets and requests >= LEAST_DRAFTS:
             buckets[name] = _new_bucket(name, state, policy, windows)
     for name, bucket in buckets.items():
-        absorbed = _absorbed(name, bucket, window, policy, timed)
-        buckets[name] = replace(absorbed, traffic=bucket.traffic * FADING + seen.get(name, 0))
+        told = (
+            replace(bucket, cost=_informed(name, bucket, buckets, policy))
+            if name in seen
+            else bucket
+        )
+        after = _absorbed(name, told, window, policy, timed)
+        buckets[name] = replace(after, traffic=bucket.traffic * FADING + seen.get(name, 0))
     for name, bucket in buckets.items():
         if len(bucket.timed) < 2:
-            cost = _neighbour(name, buckets)
+            cost = _neighbour(name, buckets, policy)
             if cost is not None:
                 start = replace(bucket, cost=cost)
                 buckets[name] = _absorbed(name, start, window, policy, timed)
-    acceptance = state.acceptance.after(window)
+    acceptance = state.acceptance.after(window, policy.prior)
     shifted = state.acceptance.rows and acceptance.former is not state.acceptance.former
     return replace(
         state,
@@ -63,13 +71,27 @@ def _absorbed(name: int, bucket: Bucket, window: Window, policy: Policy, now: Ti
     timed = {time.k: now for times in cells.values() for time in times}
     return replace(
         bucket,
-        cost=bucket.cost.after(cells, policy.prior, passed),
+        cost=absorbed(bucket.cost, cells, policy.prior, passed),
         seen=now.window,
         timed={**bucket.timed, **timed},
     )
 
 
-def _neighbour(name: int, buckets: Mapping[int, Bucket]) -> Cost | None:
+def _informed(name: int, bucket: Bucket, buckets: Mapping[int, Bucket], policy: Policy) -> Cost:
+    """The bucket's cost with what others know of it, those that were seen since its own last
+    change: what they knew before may be over for them, too."""
+    if len(bucket.timed) < 2:
+        return bucket.cost
+    changed = bucket.seen - bucket.cost.age if bucket.cost.former is not None else -math.inf
+    others = [
+        other.cost
+        for at, other in buckets.items()
+        if at != name and len(other.timed) > 1 and other.seen > changed
+    ]
+    return informed(bucket.cost, others, bucket.length, policy.prior)
+
+
+def _neighbour(name: int, buckets: Mapping[int, Bucket], policy: Policy) -> Cost | None:
     """What the nearest bucket that has compared two K says of this one, which has not."""
     compared = {
         other: bucket.cost
@@ -79,7 +101,7 @@ def _neighbour(name: int, buckets: Mapping[int, Bucket]) -> Cost | None:
     if not compared:
         return None
     nearest = min(compared, key=lambda other: (abs(other.bit_length() - name.bit_length()), other))
-    return compared[nearest].inherited()
+    return inherited(compared[nearest], policy.prior)
 
 
 def _new_bucket(name: int, state: State, policy: Policy, windows: int) -> Bucket:

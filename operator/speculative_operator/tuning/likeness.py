@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from speculative_operator.tuning.acceptance import Acceptance, Row, window_rows
+from speculative_operator.tuning.acceptance import Acceptance
 from speculative_operator.tuning.cost import step_time
 from speculative_operator.tuning.page import Phase
+from speculative_operator.tuning.rows import Row, window_rows
 from speculative_operator.tuning.window import Window
 
 LEAST_DRAFTS, LEAST_STEPS = 30, 10

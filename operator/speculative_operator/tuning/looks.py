@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from speculative_operator.tuning.acceptance import Acceptance, Estimate
+from speculative_operator.tuning.acceptance import Acceptance, Lengths
 from speculative_operator.tuning.buckets import batch_range, traffic
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Trial
@@ -54,12 +54,12 @@ LATELY = 20
 
 def looked(
     state: State,
-    lengths: Mapping[int, Estimate],
+    lengths: Mapping[int, Lengths],
     window: Window | None,
     policy: Policy,
     asked: str | None,
 ) -> State:
-    """The state with a look ended or begun. `lengths` has log E(K) as far as it is known."""
+    """The state with a look ended or begun. `lengths` are by bucket."""
     if policy.hands_off or not policy.trial_share or policy.pinned is not None:
         return replace(state, look=None, asked=asked)
     state = _within(state, policy)
@@ -75,7 +75,7 @@ def looked(
     if going_on and _met(state, window):
         return state
     needs = {
-        name: _need(state, bucket, lengths, policy)
+        name: _need(state, bucket, lengths[name], policy)
         for name, bucket in state.buckets.items()
         if state.windows - bucket.seen <= LATELY
     }
@@ -100,11 +100,13 @@ class _Need(NamedTuple):
     open: bool = False
 
 
-def _need(state: State, bucket: Bucket, lengths: Mapping[int, Estimate], policy: Policy) -> _Need:
+def _need(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> _Need:
     """What one bucket has to look at."""
     if state.weak and state.fault is None and bucket.length == 0:
         return _Need(_shortest(policy), 0.0)
-    found = _candidates(state, bucket, looks(bucket.length, bucket.cost, lengths, policy))
+    found = _candidates(
+        state, bucket, looks(bucket.length, bucket.cost, lengths, policy, _share(state, bucket))
+    )
     best = max(found, key=lambda look: look.net, default=None)
     if best is not None and best.net > 0.0:
         return _Need(best.k, 0.0, open=True)
@@ -114,6 +116,11 @@ def _need(state: State, bucket: Bucket, lengths: Mapping[int, Estimate], policy:
         left[0] = min(left[0], FIRST_LOOK - state.windows)
     late = next((k for k, windows in left.items() if windows <= 0.0), None)
     return _Need(late, min(left.values(), default=LONGEST_WAIT))
+
+
+def _share(state: State, bucket: Bucket) -> float:
+    """Of the traffic lately."""
+    return bucket.traffic / sum(each.traffic for each in state.buckets.values())
 
 
 def _shortest(policy: Policy) -> int | None:
@@ -174,9 +181,7 @@ def last_timed(bucket: Bucket, k: int) -> int:
     return max((timed.window for other, timed in bucket.timed.items() if other), default=0)
 
 
-def _former_gain(
-    state: State, bucket: Bucket, lengths: Mapping[int, Estimate], policy: Policy
-) -> float:
+def _former_gain(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> float:
     """What speculation would bring over K=0 if all were again as before the last changes, of
     acceptance and of cost. They may have been no changes but mistakes."""
     if bucket.length:

@@ -1,6 +1,6 @@
 """What outlives the operator: estimates per revision, absorbed counters, recent history.
 
-    state.json       {"version":2,"writtenAt":…,"revisions":{<key>:{…}}}, 16 KiB a revision
+    state.json       {"version":3,"writtenAt":…,"revisions":{<key>:{…}}}, 16 KiB a revision
     base.json        per pod UID and engine start the counters that the estimates contain
     history.json.gz  the last windows and decisions, one JSON a line, oldest first
 
@@ -31,7 +31,7 @@ from speculative_operator.tuning.page import (
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Bucket, State
 
-VERSION = 2
+VERSION = 3
 MOST_STATE_BYTES = 16 * 1024
 MOST_BASE_BYTES = 192 * 1024
 MOST_HISTORY_BYTES = 192 * 1024
@@ -126,7 +126,8 @@ def _estimate_moved(before: State, after: State, policy: Policy) -> bool:
             before.buckets[name].cost, bucket.cost
         ):
             return True
-    was, now = before.lengths(policy), after.lengths(policy)
+    was = before.acceptance.lengths(policy.choices, policy.prior)
+    now = after.acceptance.lengths(policy.choices, policy.prior)
     return any(
         k not in was or (now[k].mean - was[k].mean) ** 2 > was[k].variance
         for k in after.acceptance.rows.keys() & now.keys()

@@ -15,11 +15,11 @@ shortest step among the K whose goodput is within the allowed loss of the best.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from speculative_operator.tuning.acceptance import Estimate
-from speculative_operator.tuning.cost import Cost
+from speculative_operator.tuning.acceptance import Lengths
+from speculative_operator.tuning.cost import Cost, is_measured
 from speculative_operator.tuning.policy import Policy
 
 HYSTERESIS = 0.008
@@ -51,9 +51,7 @@ def bonus(k: int, now: int, policy: Policy) -> float:
     return max(whole - FALLBACK_SLACK, whole / 2) if now else whole
 
 
-def options(
-    now: int, cost: Cost, lengths: Mapping[int, Estimate], policy: Policy
-) -> tuple[Option, ...]:
+def options(now: int, cost: Cost, lengths: Lengths, policy: Policy) -> tuple[Option, ...]:
     """All other K that the policy allows, smallest first; () while no draft was ever seen.
 
     `lengths` has log E(K), see `Acceptance.lengths`.
@@ -75,7 +73,7 @@ def options(
                 plain=plain,
                 step=ratio.mean,
                 error=math.sqrt(ratio.variance + other.variance + length.variance),
-                measured=cost.measured(k, now),
+                measured=is_measured(ratio),
                 doubted=k in cost.held or now in cost.held,
             )
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.tuning.acceptance import Acceptance, Estimate
+from speculative_operator.tuning.acceptance import Acceptance, Lengths
 from speculative_operator.tuning.aging import Aging
 from speculative_operator.tuning.cost import Cost
 from speculative_operator.tuning.faults import Broken
@@ -125,6 +125,6 @@ class State:
         """The bucket with most traffic."""
         return max(self.buckets, key=lambda name: self.buckets[name].traffic, default=None)
 
-    def lengths(self, policy: Policy) -> dict[int, Estimate]:
-        """log E(K) of K=0 and all choices, as far as anything is known of them."""
-        return self.acceptance.lengths((0, *policy.choices), policy.prior)
+    def lengths(self, policy: Policy) -> dict[int, Lengths]:
+        """Of K=0 and all choices, by bucket."""
+        return self.acceptance.lengths_at(self.buckets, (0, *policy.choices), policy.prior)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from speculative_operator.api.conditions import EventReason
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import bucket_of
 from speculative_operator.tuning.decide import Decision
 from speculative_operator.tuning.page import Phase
@@ -63,7 +64,10 @@ def regret(window: Window, before: State, after: State, policy: Policy) -> Regre
     compared by any decision either.
     """
     waiting = exploring = 0.0
-    worths = {name: _worths(bucket, after, policy) for name, bucket in after.buckets.items()}
+    lengths = after.lengths(policy)
+    worths = {
+        name: _worths(bucket, lengths[name], policy) for name, bucket in after.buckets.items()
+    }
     for key, counts in window.rows.items():
         name = bucket_of(key.cell)
         worth = worths.get(name, {})
@@ -79,9 +83,8 @@ def regret(window: Window, before: State, after: State, policy: Policy) -> Regre
     return Regret(waiting, exploring)
 
 
-def _worths(bucket: Bucket, state: State, policy: Policy) -> dict[int, float]:
+def _worths(bucket: Bucket, lengths: Lengths, policy: Policy) -> dict[int, float]:
     """log of goodput against the K in force, by measured K."""
-    lengths = state.lengths(policy)
     found = options(bucket.length, bucket.cost, lengths, policy)
     return {bucket.length: 0.0} | {
         option.k: option.plain for option in found if option.measured and not option.doubted

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.cost import step_time
 from speculative_operator.tuning.page import Phase
 from speculative_operator.tuning.prior import Prior

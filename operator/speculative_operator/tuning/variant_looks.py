@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.balance import Balance, price
 from speculative_operator.tuning.occasion import Running
 from speculative_operator.tuning.policy import Policy
@@ -31,11 +31,11 @@ LOOK_WINDOWS = 12
 @dataclass(frozen=True, slots=True)
 class Grounds:
     """What there is to decide by. `window` is that of the engines started with speculation, and
-    `lengths` has log E(K) as far as it is known; `ask` says that the user wants a look now."""
+    `lengths` are by bucket; `ask` says that the user wants a look now."""
 
     policy: Policy
     window: Window | None
-    lengths: Mapping[int, Estimate]
+    lengths: Mapping[int, Lengths]
     running: Running
     now: float
     ask: bool

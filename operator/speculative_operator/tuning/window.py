@@ -29,6 +29,8 @@ from speculative_operator.tuning.page import (
 LEAST_DRAFTS = 50
 """A window with less is no evidence."""
 
+NOTHING = Counts()
+
 STALLED_SECONDS = 30.0
 """An engine that has requests and has made no step for so long hangs; a page that shows no step
 for so long is an old one."""
@@ -89,7 +91,7 @@ class Window:
 
     def total(self, k: int, phase: Phase | None = None) -> Counts:
         """The sums at one K over all batch sizes, of both phases unless one is named."""
-        return self._totals.get((k, phase), Counts())
+        return self._totals.get((k, phase), NOTHING)
 
     @cached_property
     def _totals(self) -> Mapping[tuple[int, Phase | None], Counts]:

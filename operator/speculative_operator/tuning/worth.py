@@ -14,12 +14,13 @@ look's result. What has become different unnoticed since the last look is not in
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from speculative_operator.tuning.acceptance import Estimate
-from speculative_operator.tuning.cost import CHANGED, Cost
+from speculative_operator.tuning.acceptance import Lengths
+from speculative_operator.tuning.belief import Estimate
+from speculative_operator.tuning.cost import CHANGED, SLOW, SLOW_ERROR, Cost
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import bonus, contended
 
@@ -55,9 +56,10 @@ class Look:
 
 
 def looks(
-    now: int, cost: Cost, lengths: Mapping[int, Estimate], policy: Policy
+    now: int, cost: Cost, lengths: Lengths, policy: Policy, share: float = 1.0
 ) -> tuple[Look, ...]:
-    """A look at each other K that the policy allows."""
+    """A look at each other K that the policy allows, in a bucket with a share of all traffic: so
+    much of the windows to come is its."""
     arms = policy.arms
     joint = cost.joint(arms)
     for i, k in enumerate(arms):
@@ -84,11 +86,21 @@ def looks(
         gap = means[at] - means[played]
         variance = joint[at][at] + joint[played][played] - 2 * joint[at][played] + length
         loss = 1.0 - math.exp(min(gap + variance / 2, 0.0))
-        worth = HORIZON * expected_rise(contest, moves)
-        found.append(
-            Look(k, contest[at] - contest[played], worth, policy.trial_share * loss + HANDLING)
-        )
+        worth = expected_rise(contest, moves) + (_hidden(contest, at) if k in cost.slowed else 0.0)
+        paid = policy.trial_share * loss + HANDLING
+        found.append(Look(k, contest[at] - contest[played], HORIZON * share * worth, paid))
     return tuple(found)
+
+
+TWICE = 0.14
+"""Chance that two times in a row that are too long are outliers and no change, where 1 window in
+400 brings a change: SLOW_SHARE² / (SLOW_SHARE² + 1/400)."""
+
+
+def _hidden(contest: Sequence[float], at: int) -> float:
+    """What a look may bring since the last times of the K at this index may have been outliers."""
+    behind = max(contest) - contest[at]
+    return TWICE * SLOW_ERROR * normal_loss((SLOW - behind) / SLOW_ERROR)
 
 
 FAR = 5.0

@@ -7,16 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.acceptance import Acceptance, Estimate, Row, window_rows
+from speculative_operator.tuning.acceptance import Acceptance
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.page import Phase, RowKey
 from speculative_operator.tuning.prior import BLOCK, SEQUENTIAL
+from speculative_operator.tuning.rows import Row, window_rows
 from speculative_operator.tuning.window import Window
 from tests.support.windows import NOISY, Traffic
 
 
-def known(steps: dict[int, int], acceptance: tuple[float, ...] = NOISY) -> Acceptance:
+def known(
+    steps: dict[int, int], acceptance: tuple[float, ...] = NOISY, batch: int = 4
+) -> Acceptance:
     """What one window with so many steps at each K teaches."""
-    return Acceptance().after(Traffic(acceptance).window(steps))
+    return Acceptance().after(Traffic(acceptance, batch=batch).window(steps), SEQUENTIAL)
 
 
 def estimated(acceptance: Acceptance, k: int) -> Estimate | None:
@@ -79,7 +83,7 @@ def test_an_own_row_outweighs_one_cut_off() -> None:
         },
     )
 
-    estimate = Acceptance().after(window).lengths((2,), BLOCK)[2]
+    estimate = Acceptance().after(window, SEQUENTIAL).lengths((2,), BLOCK)[2]
 
     assert math.exp(estimate.mean) == pytest.approx(2.2, rel=0.06)
 
@@ -136,7 +140,7 @@ def test_a_window_of_an_hour_does_not_outweigh_those_of_today() -> None:
     """An operator that was away differences from where it stopped."""
     acceptance = known({4: 500_000}, (0.5, 0.3, 0.2, 0.1))
     for _ in range(25):
-        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 100}))
+        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 100}), SEQUENTIAL)
 
     assert length(acceptance, 4) == pytest.approx(2.13, rel=0.003)
 
@@ -145,7 +149,7 @@ def test_old_windows_fade() -> None:
     """Traffic changes, and the estimate has to follow."""
     acceptance = known({4: 500}, (0.5, 0.3, 0.2, 0.1))
     for _ in range(30):
-        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 500}))
+        acceptance = acceptance.after(Traffic((0.52, 0.31, 0.2, 0.1)).window({4: 500}), SEQUENTIAL)
 
     assert length(acceptance, 4) == pytest.approx(2.13, rel=0.005)
 
@@ -158,7 +162,7 @@ def test_prompts_of_the_minute_are_no_change_of_traffic() -> None:
     liked = tuple(p + 0.12 * p * (1 - p) for p in NOISY)
     acceptance = known({4: 2000})
 
-    after = acceptance.after(Traffic(liked).window({4: 2000}))
+    after = acceptance.after(Traffic(liked).window({4: 2000}), SEQUENTIAL)
 
     assert after.former == {}
 
@@ -167,7 +171,7 @@ def test_a_window_that_contradicts_puts_all_older_rows_aside() -> None:
     """A change of traffic concerns every K; each window of waiting costs what was lost."""
     acceptance = known({4: 500, 2: 100})
 
-    after = acceptance.after(Traffic(COLLAPSED).window({4: 500}))
+    after = acceptance.after(Traffic(COLLAPSED).window({4: 500}), SEQUENTIAL)
 
     assert after.rows.keys() == {4}
     assert length(after, 4) == pytest.approx(1.25, rel=1e-3)
@@ -179,18 +183,18 @@ def test_what_was_known_before_a_change_comes_back_with_it() -> None:
     sound = known({4: 500, 2: 100})
     fallen = sound
     for _ in range(3):
-        fallen = fallen.after(Traffic(COLLAPSED).window({4: 500}))
+        fallen = fallen.after(Traffic(COLLAPSED).window({4: 500}), SEQUENTIAL)
 
-    again = fallen.after(Traffic().window({1: 100}))
+    again = fallen.after(Traffic().window({1: 100}), SEQUENTIAL)
 
     assert length(again, 4) == pytest.approx(length(sound, 4), rel=0.01)
 
 
 def test_a_trial_with_one_request_is_enough_to_see_a_change() -> None:
     """A tenth of a window has forty drafts there, and at K=0 nothing else has any."""
-    fallen = known({1: 2000}, COLLAPSED)
+    fallen = known({1: 2000}, COLLAPSED, batch=1)
 
-    after = fallen.after(Traffic(batch=1).window({1: 40}))
+    after = fallen.after(Traffic(batch=1).window({1: 40}), SEQUENTIAL)
 
     assert length(after, 1) == pytest.approx(1.61, rel=0.01)
 
@@ -198,10 +202,10 @@ def test_a_trial_with_one_request_is_enough_to_see_a_change() -> None:
 def test_what_was_known_comes_back_only_where_the_window_agrees_with_it() -> None:
     """The change may be a third thing; a longer proposal than any that was known is compared by
     the positions that both have."""
-    fallen = known({2: 500}, COLLAPSED).after(Traffic().window({4: 500}))
+    fallen = known({2: 500}, COLLAPSED).after(Traffic().window({4: 500}), SEQUENTIAL)
     assert length(fallen, 4) == pytest.approx(2.34, rel=0.01)
 
-    less = fallen.after(Traffic((0.4, 0.2, 0.1, 0.05)).window({4: 500}))
+    less = fallen.after(Traffic((0.4, 0.2, 0.1, 0.05)).window({4: 500}), SEQUENTIAL)
 
     assert less.rows.keys() == {4}
 
@@ -211,7 +215,7 @@ def test_a_change_within_a_window_does_not_make_forget_what_was_before_it() -> N
     sound = known({4: 500})
     half = Traffic((0.4, 0.2, 0.1, 0.07)).window({4: 500})
 
-    after = sound.after(half).after(Traffic(COLLAPSED).window({4: 500}))
+    after = sound.after(half, SEQUENTIAL).after(Traffic(COLLAPSED).window({4: 500}), SEQUENTIAL)
 
     assert after.former == sound.rows
 
@@ -219,3 +223,17 @@ def test_a_change_within_a_window_does_not_make_forget_what_was_before_it() -> N
 def test_a_window_at_k_0_teaches_nothing_of_acceptance() -> None:
     """Nothing was drafted, so nothing was rejected."""
     assert window_rows(Traffic().window({0: 500})) == {}
+
+
+def test_a_few_unlucky_drafts_do_not_make_forget_what_was_before_a_collapse() -> None:
+    """At K=0 a draft is seen in small looks only, and one of them lies far off now and then: what
+    is worth coming back to is the state that differs most."""
+    sound = known({4: 500, 2: 100})
+    fallen = sound
+    for _ in range(6):
+        fallen = fallen.after(Traffic(COLLAPSED).window({4: 500}), SEQUENTIAL)
+
+    unlucky = fallen.after(Traffic((0.0, 0.0, 0.0, 0.0)).window({4: 500}), SEQUENTIAL)
+
+    assert unlucky.rows.keys() == {4}
+    assert unlucky.former == sound.rows

@@ -255,7 +255,7 @@ def test_a_draft_that_got_better_is_told_at_once() -> None:
     """What is expected follows what is measured."""
     policy = a_policy()
     state = course(policy, [Traffic()] * 8)[-1].state
-    acceptance = state.acceptance.after(Traffic(GOOD).window({2: 400}))
+    acceptance = state.acceptance.after(Traffic(GOOD).window({2: 400}), policy.prior)
 
     gain = told(replace(state, acceptance=acceptance), policy)[4].gain
 

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from speculative_operator.tuning.absorb import absorbed
 from speculative_operator.tuning.cost import Cost, StepTime, step_time
 from speculative_operator.tuning.page import Counts
 from speculative_operator.tuning.prior import SEQUENTIAL
@@ -30,7 +31,7 @@ def times(ms: dict[int, float], error: float = 0.02) -> list[StepTime]:
 def after(cost: Cost, *windows: dict[int, float], cell: int = 4, error: float = 0.02) -> Cost:
     """What is known after windows with these step times in one batch cell."""
     for ms in windows:
-        cost = cost.after({cell: times(ms, error)}, SEQUENTIAL)
+        cost = absorbed(cost, {cell: times(ms, error)}, SEQUENTIAL)
     return cost
 
 
@@ -174,19 +175,9 @@ def test_a_contradiction_that_does_not_come_again_is_forgotten() -> None:
 def test_windows_without_evidence_make_it_less_sure() -> None:
     """So that an old look becomes worth repeating."""
     cost = after(a_cost(), STEP_MS)
-    soon, late = (cost.after({4: times({4: 23.0})}, SEQUENTIAL, n) for n in (1, 30))
+    soon, late = (absorbed(cost, {4: times({4: 23.0})}, SEQUENTIAL, n) for n in (1, 30))
 
     assert late.of(4).variance > soon.of(4).variance
-
-
-def test_a_neighbouring_bucket_starts_from_it_less_sure() -> None:
-    """A good guess saves looks; it proves nothing."""
-    cost = after(a_cost(), STEP_MS)
-    neighbour = cost.inherited()
-
-    assert ratio(neighbour, 4) == pytest.approx(ratio(cost, 4))
-    assert neighbour.of(4).variance > 2 * cost.of(4).variance
-    assert neighbour.between(4, 3).variance > cost.between(4, 3).variance
 
 
 def test_each_cell_of_a_bucket_has_its_own_level() -> None:
@@ -226,3 +217,13 @@ def test_too_few_steps_are_no_time() -> None:
     """One slow step would decide."""
     assert step_time(2, Traffic().row(2, 2)) is None
     assert step_time(2, Counts()) is None
+
+
+def test_two_times_too_long_are_a_change_with_a_doubt() -> None:
+    """Two outliers in a row look the same; the next time tells."""
+    slow = {**STEP_MS, 3: 60.0}
+    cost = after(a_cost(), STEP_MS, slow, slow)
+    assert cost.slowed == {3}
+
+    assert after(cost, slow).slowed == frozenset()
+    assert after(cost, STEP_MS).slowed == frozenset()

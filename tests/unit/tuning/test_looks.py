@@ -101,7 +101,8 @@ def test_a_look_whose_load_went_elsewhere_ends_after_all() -> None:
     state = a_look(decision.state)
     away = replace(Traffic(GOOD).window({4: 400}), trials_over=False)
 
-    after = looked(replace(state, windows=state.windows + 12), {}, away, policy, None)
+    later = replace(state, windows=state.windows + 12)
+    after = looked(later, later.lengths(policy), away, policy, None)
 
     assert opened(after) != opened(state)
 
@@ -156,7 +157,7 @@ def test_at_k_0_speculation_that_would_bring_much_is_looked_at_sooner() -> None:
     state = course(policy, [Traffic(step_ms=dear)] * 30)[-1].state
     bucket = state.buckets[4]
     assert bucket.length == 0
-    lengths = state.lengths(policy)
+    lengths = state.lengths(policy)[4]
     look = looks(0, bucket.cost, lengths, policy)[0]
 
     never_better, twice_as_good = (windows_left(state, bucket, look, g) for g in (0.0, 1.0))

@@ -9,6 +9,7 @@ import pytest
 
 from speculative_operator.tuning.acceptance import Acceptance
 from speculative_operator.tuning.page import Counts, Phase, RowKey
+from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.replicas import Judged, Part, judged
 from speculative_operator.tuning.standings import FORGOTTEN, MOST_WATCHED, Replicas
 from speculative_operator.tuning.window import Window, merged
@@ -45,7 +46,7 @@ class Watch:
         found: Judged = judged(parts, self.replicas, self.known, present=pods, method="eagle3")
         self.replicas, self.kept_out = found
         sound = [part.window for pod, part in parts.items() if pod not in self.kept_out]
-        self.known = self.known.after(merged(sound))
+        self.known = self.known.after(merged(sound), SEQUENTIAL)
 
     @property
     def odd(self) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.absorb import absorbed
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.cost import Cost, StepTime
 from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.rule import Option, best, contended, options
@@ -21,7 +22,7 @@ def cost(ms: dict[int, float] | None = None, held: frozenset[int] = frozenset())
     times = [StepTime(k, math.log(v * 1000), 0.01**2) for k, v in (ms or STEP_MS).items()]
     cost = Cost.start((1, 2, 3, 4), SEQUENTIAL)
     for _ in range(3):
-        cost = cost.after({4: times}, SEQUENTIAL)
+        cost = absorbed(cost, {4: times}, SEQUENTIAL)
     return replace(cost, held=held)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.acceptance import Estimate
+from speculative_operator.tuning.absorb import absorbed
+from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.cost import Cost, StepTime
 from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.worth import Look, expected_rise, looks
@@ -21,7 +23,7 @@ def known(*lengths: int, windows: int = 1) -> Cost:
     cost = Cost.start((1, 2, 3, 4), SEQUENTIAL)
     times = [StepTime(k, math.log(STEP_MS[k] * 1000), 0.02**2) for k in lengths]
     for _ in range(windows):
-        cost = cost.after({4: times}, SEQUENTIAL)
+        cost = absorbed(cost, {4: times}, SEQUENTIAL)
     return cost
 
 
@@ -74,7 +76,24 @@ def test_a_contradiction_is_worth_a_look() -> None:
     """Was it an outlier?"""
     cost = known(0, 1, 2, 3, 4, windows=20)
     slow = [StepTime(k, math.log(STEP_MS[k] * 1000 * (2 if k == 2 else 1)), 4e-4) for k in STEP_MS]
-    held = cost.after({4: slow}, SEQUENTIAL)
+    held = absorbed(cost, {4: slow}, SEQUENTIAL)
 
     assert held.held == {2}
     assert look_at(2, held).worth > look_at(2, cost).worth
+
+
+def test_a_k_that_two_times_have_made_slow_is_looked_at_again() -> None:
+    """Two outliers in a row must not put the best K aside for long."""
+    cost = known(0, 2, 4, windows=3)
+    lengths = {k: Estimate(0.25 * k, 0.01**2) for k in (0, 1, 2, 3, 4)}
+    sure, doubted = (
+        next(
+            look
+            for look in looks(0, replace(cost, slowed=slowed), lengths, a_policy())
+            if look.k == 2
+        )
+        for slowed in (frozenset[int](), frozenset({2}))
+    )
+
+    assert doubted.worth > sure.worth
+    assert doubted.cost == sure.cost
