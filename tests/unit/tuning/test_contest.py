@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.tuning.contest import LEAST_STEPS, LEAST_STRETCHES, contest
+from speculative_operator.tuning.contest import LEAST_STEPS, LEAST_STRETCHES, Contest, contest
 from speculative_operator.tuning.window import Window
 from tests.support.windows import DEAD, GOOD, NOISY, STEP_MS, Traffic
 
@@ -187,3 +187,26 @@ def test_chance_decides_wrongly_in_one_of_twenty(
         rejected, promoted = found.at_most < TENTH, found.at_least > TENTH
         errors += rejected if wrong == "rejected" else promoted
     assert errors <= 14
+
+
+@pytest.mark.parametrize(("factor", "wrong"), [(1.0, "rejected"), (1.25, "promoted")])
+def test_looking_again_and_again_does_not_wait_for_a_lucky_moment(
+    factor: float, wrong: str
+) -> None:
+    """A trial is looked at with each reading, and the first sure answer ends it."""
+    chance, errors = random.Random(11), 0
+    slow = slower(factor)
+    for _ in range(60):
+        old = stretches(Traffic(GOOD), {4: 3000}, chance, disturbed=0.2, count=30)
+        new = stretches(
+            Traffic(GOOD, slow), dict.fromkeys(ARMS, 600), chance, disturbed=0.2, count=30
+        )
+        found = [contest(old[:n], new[:n], ARMS) for n in range(3, 31, 3)]
+        first = next((each for each in found if _decides(each)), None)
+        if first is not None:
+            errors += first.at_most < TENTH if wrong == "rejected" else first.at_least > TENTH
+    assert errors <= 6
+
+
+def _decides(found: Contest) -> bool:
+    return found.at_most < TENTH or found.at_least > TENTH
