@@ -194,7 +194,7 @@ def test_an_unrelated_draft_is_rolled_back_by_itself_under_load(tiny: Served) ->
         tiny.change({**_draft("draft-diff"), "tuning": {"trialSharePercent": 50}})
         tiny.wait("its speed is compared", _speed_is_compared, timeout=120)
         with traffic(tiny.url(), tiny.name, CLIENTS) as more:
-            found = tiny.wait("it is rolled back", _rolled_back, timeout=180)
+            found = tiny.wait("it is rolled back", _rolled_back, timeout=240)
 
     print("\n", condition(found, "Stalled")["message"])
     assert report.failed == more.failed == 0, report.failures + more.failures

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from speculative_operator.controller.answers import Answers, gathered, pages_of
-from speculative_operator.plan.trial import NotCompared, Speed
+from speculative_operator.plan.trial import Hangs, NotCompared, Speed
 from speculative_operator.tuning.contest import contest
 from speculative_operator.tuning.gather import Gathering
+from speculative_operator.tuning.hang import Pulse, pulse
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.window import Window, merged
 
@@ -27,6 +28,7 @@ class Side:
     open: Gathering
     stretches: tuple[Window, ...] = ()
     pages: tuple[Page, ...] = ()
+    pulses: Mapping[str, Pulse] = field(default_factory=dict)
 
     def read(self, answers: Answers, now: float) -> Side:
         """With one more reading of all of them."""
@@ -36,7 +38,17 @@ class Side:
             open=gathering.next(now),
             stretches=(*self.stretches, stretch) if stretch.rows else self.stretches,
             pages=tuple(pages_of(answers)),
+            pulses={
+                uid: pulse(self.pulses.get(uid), page, now)
+                for uid, page in answers.items()
+                if isinstance(page, Page)
+            },
         )
+
+    @property
+    def hangs(self) -> bool:
+        """Whether an engine has requests and ends no step."""
+        return any(each.hangs for each in self.pulses.values())
 
     @property
     def silent(self) -> bool:
@@ -70,6 +82,8 @@ class Race:
     def speed(self, arms: Iterable[int], now: float) -> Speed | None:
         """How they compare; None while nothing can be said."""
         since, sides = now - self.opened, (self.running, self.new)
+        if self.new.hangs:
+            return Hangs()
         untimed = any(not page.plugin or not page.measured for side in sides for page in side.pages)
         silent = any(side.silent for side in sides)
         if untimed or (silent and since >= SILENT_SECONDS):

@@ -33,6 +33,11 @@ class Silent:
 
 
 @dataclass(frozen=True)
+class Hangs:
+    """The engine on trial has requests and ends no step."""
+
+
+@dataclass(frozen=True)
 class NotReady:
     """Why a pod is not ready."""
 
@@ -93,7 +98,7 @@ class Reject:
 
 Ruling = Wait | Promote | Reject
 Output = Agreement | Silent | NotCompared
-Speed = Contest | NotCompared
+Speed = Contest | NotCompared | Hangs
 
 
 def rule(
@@ -141,6 +146,9 @@ def _starting(pod: TrialPod | None, spec: TrialSpec, patience: float) -> Ruling:
 def _compared(pod: TrialPod, spec: TrialSpec, output: str, speed: Speed | None) -> Ruling:
     if isinstance(speed, NotCompared):
         return Promote(f"{output} {speed.words}", Reason.SPEED_NOT_MEASURED)
+    if isinstance(speed, Hangs):
+        words = "Its engine has requests and has ended no step for a minute or more."
+        return Reject(Reason.ENGINE_HANGS, words)
     least = math.log1p(-spec.max_slowdown_percent / 100)
     if isinstance(speed, Contest):
         if speed.at_most < least:

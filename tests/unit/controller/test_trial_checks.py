@@ -20,7 +20,7 @@ from speculative_operator.controller.trial_questions import TRIES, Served
 from speculative_operator.controller.tuner_ports import Replica
 from speculative_operator.errors import EngineSilent
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
-from speculative_operator.plan.trial import NotCompared, Silent
+from speculative_operator.plan.trial import Hangs, NotCompared, Silent
 from speculative_operator.tuning.contest import Contest
 from speculative_operator.tuning.page import Page
 from tests.support.windows import GOOD, Traffic, a_page
@@ -222,6 +222,21 @@ async def test_speed_is_known_after_a_while_of_traffic(checks: TrialChecks, fake
 
     assert isinstance(findings.speed, Contest)
     assert findings.speed.at_least > -0.1
+
+
+async def test_an_engine_on_trial_that_hangs_is_found_out(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """It has requests, and its counters stand still, while the running one works."""
+
+    def pages(replica: Replica, now: float) -> Page:
+        steps = int(400 * (now + 1)) if replica is OLD else 400
+        return a_page(Traffic(GOOD).window({4: steps}), idle_seconds=0 if replica is OLD else now)
+
+    fakes.pages = pages
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert findings.speed == Hangs()
 
 
 async def test_without_requests_nothing_is_waited_for(checks: TrialChecks, fakes: Fakes) -> None:

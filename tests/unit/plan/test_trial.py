@@ -10,6 +10,7 @@ from speculative_operator.api.conditions import Reason
 from speculative_operator.api.trial import TrialMode, TrialSpec
 from speculative_operator.plan.continuations import Agreement
 from speculative_operator.plan.trial import (
+    Hangs,
     NotCompared,
     NotReady,
     Promote,
@@ -160,6 +161,14 @@ def test_once_its_output_is_the_same_it_gets_its_share_of_requests() -> None:
 def test_only_what_is_sure_decides_on_speed(speed: Contest, expected: type) -> None:
     """A doubt is no evidence in either direction."""
     assert isinstance(ruled(speed=speed), expected)
+
+
+def test_an_engine_that_hangs_under_requests_is_not_waited_for_until_it_is_promoted() -> None:
+    """It answered the prompts of the trial, and then no more."""
+    ruling = ruled(speed=Hangs())
+
+    assert isinstance(ruling, Reject)
+    assert ruling.reason is Reason.ENGINE_HANGS
 
 
 def test_the_allowed_slowdown_is_the_users() -> None:
