@@ -142,8 +142,9 @@ def test_the_operator_may_do_its_work_and_no_more(kubectl: Kubectl, upgraded: Up
     assert may(kubectl, account, RELEASE_NAMESPACE, "update", f"leases/{RELEASE}")
     assert not may(kubectl, account, "default", "patch", MODELS)
     assert not may(kubectl, account, "default", "get", "secrets")
-    assert may(kubectl, account, "default", "delete", "pods")
+    assert may(kubectl, account, "default", "create", "pods", "--subresource=eviction")
     assert not may(kubectl, account, "default", "create", "pods")
+    assert not may(kubectl, account, "default", "delete", "pods")
     assert not may(kubectl, account, "default", "list", "nodes")
     assert not may(kubectl, account, RELEASE_NAMESPACE, "update", "leases/another")
 

@@ -149,7 +149,7 @@ class FallbackSpec(ApiModel):
 
 
 class ReplaceFaultyPods(StrEnum):
-    """Never only tells of engines at fault, OneAtATime also deletes their pods."""
+    """Never only tells of engines at fault, OneAtATime also evicts their pods."""
 
     NEVER = "Never"
     ONE_AT_A_TIME = "OneAtATime"
@@ -215,9 +215,9 @@ class TuningSpec(ApiModel):
     replace_faulty_pods: ReplaceFaultyPods = Field(
         default=ReplaceFaultyPods.NEVER,
         description="What is done about a pod whose engine hangs, has stopped to draft or accepts "
-        "less and less: Never only tells it, OneAtATime deletes the pod, at most one an hour for "
-        "one reason, and none that still answers while no other one serves, unless "
-        "rollout.allowDowntime is true. It holds in every mode.",
+        "less and less: Never only tells it, OneAtATime evicts the pod where budgets allow it, at "
+        "most one an hour for one reason, and none that still answers while no other one serves, "
+        "unless rollout.allowDowntime is true. It holds in every mode.",
     )
 
     @property
