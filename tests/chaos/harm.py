@@ -49,6 +49,7 @@ def kill_at_each_step_of_a_fallback_by_restart(stage: Stage) -> int:
     """Off speculation by a rollout, but for a sensor, and back."""
     before = stage.operator.killed
     stage.served.change({"tuning": {"fallback": {"level": "Restart", "sensor": True}}})
+    stage.owe(1e6)
     with stage.operator.dying_after_each_write():
         stage.world(speculation_cost=3.0)
         stage.served.wait("it is restarted", _mode("Autoregressive"), timeout=240)

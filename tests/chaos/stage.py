@@ -10,7 +10,7 @@ import signal
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from local import devices
 from local.addresses import ETCD_URL
 from local.machine import Machine
 from speculative_operator.api.names import ANNOTATION_LOOK
+from speculative_operator.tuning.memory import from_data, to_data
 from tests.chaos import checker
 from tests.chaos.clients import Clients
 from tests.chaos.kept_operator import KeptOperator
@@ -114,6 +115,25 @@ class Stage:
             yield
         finally:
             offer(self.api, devices.DEFAULT_COUNT)
+
+    def owe(self, seconds: float) -> None:
+        """The tuner remembers so many seconds of goodput that engines without speculation would
+        have brought: as after hours on traffic that they serve better."""
+        where = ("ConfigMap", self.served.namespace, f"{self.served.name}-tuning")
+        with self.operator.away():
+            kept = self.api.get(*where)
+            assert kept is not None
+            binary = {name: base64.b64decode(each) for name, each in kept["binaryData"].items()}
+            memory = from_data(kept["data"], binary)
+            owing = {
+                key: replace(state, restart=replace(state.restart, owed=seconds))
+                for key, state in memory.revisions.items()
+            }
+            data = to_data(replace(memory, revisions=owing))
+            binary_text = {
+                name: base64.b64encode(each).decode() for name, each in data.binary_data.items()
+            }
+            self.api.merge(*where, {"data": dict(data.data), "binaryData": binary_text})
 
     def until_measured_anew(self) -> None:
         """A window that began after now has closed."""

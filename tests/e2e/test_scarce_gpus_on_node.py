@@ -104,7 +104,7 @@ def test_a_device_that_turned_unhealthy_is_named_and_left_once_its_engine_ends(
     api: KubernetesApi, scarce: Served
 ) -> None:
     """The kubelet would start the engine on the same device for ever."""
-    offer(api, REPLICAS + 1)
+    offer(api, devices.DEFAULT_COUNT)
     pod = scarce.pods()[0]
     name, device = pod["metadata"]["name"], _device(pod)
     devices.mark_unhealthy(device)
