@@ -5,7 +5,7 @@ Environment, besides the plugin's own:
     SIMULATED_METHOD        the table's method, if it is not that of --speculative-config
     SIMULATED_WORKLOAD      gsm8k (default), math500, humaneval or mbpp
     SIMULATED_SEED          0
-    SIMULATED_LOAD_SECONDS  1: time from start to the first answer
+    SIMULATED_LOAD_SECONDS  0.2: time from start to the first answer
     SIMULATED_CONTROL_PORT  9406: GET and PATCH /world
     SIMULATED_WORLD         JSON as for PATCH /world: how it starts
     SIMULATED_END, SIMULATED_END_IF   see `ending`
@@ -93,7 +93,7 @@ def serve_pages(service: Service, live: LiveSpeculation, path: Path, port: int) 
 
 async def serve(service: Service, arguments: Arguments) -> None:
     """Serves until the engine dies or SIGTERM has drained it."""
-    await asyncio.sleep(float(os.environ.get("SIMULATED_LOAD_SECONDS", "1")))
+    await asyncio.sleep(float(os.environ.get("SIMULATED_LOAD_SECONDS", "0.2")))
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -140,7 +140,7 @@ def stop_the_kubelet(stage: Stage) -> int:
     to go, and nobody stops it."""
     with stage.stopped("kubelet"):
         delete_a_pod(stage)
-        stage.sit(10)
+        stage.sit(5)
     return 1
 
 

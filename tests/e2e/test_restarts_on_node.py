@@ -14,7 +14,9 @@ from tests.support.api import KubernetesApi, Manifest, condition, until
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
-CLIENTS = 96
+CLIENTS, TOKENS = 96, 48
+"""Many short requests: a pod that is to end has to wait for its last ones."""
+
 DEAR, CHEAP = 3.0, 0.3
 """Factors on the cost of a step with drafts: with the first no K pays, with the second speculation
 beats even engines without it, which the table alone does not have at this batch."""
@@ -48,7 +50,7 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
         pair.world(address=pod["status"]["podIP"], speculation_cost=DEAR)
     speculative = pair.status()["revisions"]["current"]
 
-    with traffic(pair.url(), pair.name, CLIENTS) as report:
+    with traffic(pair.url(), pair.name, CLIENTS, TOKENS) as report:
         pair.wait("it is restarted", _mode("Autoregressive"), timeout=240)
         left = pair.wait("one sensor is left", _settled, timeout=120)
         (sensor,) = [pod for pod in pair.pods() if _revision(pod) == speculative]
