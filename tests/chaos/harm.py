@@ -10,6 +10,7 @@ from local.simulated_engine.world import PageFault
 from tests.chaos.stage import Stage
 from tests.support.api import Manifest, condition, until
 from tests.support.gate import PROMPT, Events
+from tests.support.traffic import traffic
 
 # The operator.
 
@@ -46,11 +47,13 @@ def kill_at_each_step_of_a_trial_that_passes(stage: Stage) -> int:
 
 
 def kill_at_each_step_of_a_fallback_by_restart(stage: Stage) -> int:
-    """Off speculation by a rollout, but for a sensor, and back."""
+    """Off speculation by a rollout, but for a sensor, and back; with many clients more, since at
+    small batches engines without speculation bring too little."""
     before = stage.operator.killed
     stage.served.change({"tuning": {"fallback": {"level": "Restart", "sensor": True}}})
     stage.owe(1e6)
-    with stage.operator.dying_after_each_write():
+    crowd = traffic(stage.served.url(), stage.served.name, 92, 48)
+    with crowd as report, stage.operator.dying_after_each_write():
         stage.world(speculation_cost=3.0)
         stage.served.wait("it is restarted", _mode("Autoregressive"), timeout=240)
         stage.until_settled()
@@ -58,6 +61,7 @@ def kill_at_each_step_of_a_fallback_by_restart(stage: Stage) -> int:
         stage.ask_for_a_look()
         stage.served.wait("it speculates again", _mode("Speculative"), timeout=240)
         stage.until_settled()
+    assert report.failed == 0, report.failures
     stage.world(speculation_cost=1.0)
     stage.served.change({"tuning": {"fallback": None}})
     return stage.operator.killed - before

@@ -98,7 +98,9 @@ def test_an_engine_whose_acceptance_falls_with_its_age_is_replaced(
         model.wait("the fall is told", _unhealthy("AcceptanceDecays"), timeout=60)
         until("one is replaced", lambda: len(before & set(map(_name, model.pods()))) == 1)
         model.wait_ready()
-        proven = model.wait("traffic is not the cause", _says("traffic is not the cause"), timeout=90)
+        proven = model.wait(
+            "traffic is not the cause", _says("traffic is not the cause"), timeout=90
+        )
 
     assert condition(proven, "SpeculationHealthy")["status"] == "False"
     assert len(model.messages("PodReplaced")) == 1
