@@ -34,10 +34,10 @@ from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
 from speculative_operator.controller.transitions import (
     going_in_place,
-    moved,
     moves,
     not_replaced,
     notices,
+    off_unhealthy_devices,
     promotions,
     refuses,
 )
@@ -134,7 +134,7 @@ class Reconciler:
             acted = replace(acted, changed=acted.changed or scaled.changed)
         else:
             self._tell(reference, model.metadata.uid, promotions(desired.found))
-            self._tell(reference, model.metadata.uid, moved(desired.replaced))
+            self._tell(reference, model.metadata.uid, off_unhealthy_devices(desired.replaced))
             self._tell(reference, model.metadata.uid, not_replaced(acted.kept))
             desired = replace(desired, kept=acted.kept)
         if acted.changed:

@@ -52,7 +52,7 @@ def not_replaced(kept: Mapping[str, str]) -> Iterator[Notice]:
         yield Notice(EventReason.POD_NOT_REPLACED, words, warning=True)
 
 
-def moved(pods: Iterable[Pod]) -> Iterator[Notice]:
+def off_unhealthy_devices(pods: Iterable[Pod]) -> Iterator[Notice]:
     """Of pods that go because of their device."""
     for pod in pods:
         if pod.ending is not None and pod.unhealthy is not None:

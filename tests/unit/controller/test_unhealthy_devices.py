@@ -6,7 +6,7 @@ from typing import Any
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.transitions import moved
+from speculative_operator.controller.transitions import off_unhealthy_devices
 from tests.unit.controller.test_status import condition, told
 from tests.unit.controller.world import World
 
@@ -60,7 +60,7 @@ def test_once_it_ends_its_pod_goes_since_each_start_would_be_there_again() -> No
     not_ready(world, one, ended("Unhealthy"))
     desired = world.desired()
     ready = condition(told(world), ConditionType.READY)
-    (notice,) = moved(desired.replaced)
+    (notice,) = off_unhealthy_devices(desired.replaced)
 
     assert [pod.name for pod in desired.replaced] == [one.name]
     assert desired.found == ()
