@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from local.simulated_engine.world import PageFault
 
@@ -33,25 +34,31 @@ def spoil_state(text: str, fault: PageFault) -> str:
             return text[: len(text) // 2]
         case PageFault.TWO_MODELS:
             return text + text
+        case _:
+            return json.dumps(_spoiled(json.loads(text), fault))
+
+
+def _spoiled(page: dict[str, Any], fault: PageFault) -> dict[str, Any]:
+    """The page with other values, or without some."""
+    match fault:
         case PageFault.CONTRADICTORY:
-            page = json.loads(text)
             page["positions"] = [[*head, accepted // 2] for *head, accepted in page["positions"]]
-            return json.dumps(page)
+        case PageFault.UNMEASURED:
+            page |= {"measured": False, "tunable": False, "reason": "this vLLM is not known"}
+            page |= dict.fromkeys(_SUMS, ())
         case PageFault.VANISHED:
-            page = json.loads(text)
-            return json.dumps({name: page[name] for name in page if name not in _SUMS})
+            return {name: page[name] for name in page if name not in _SUMS}
         case PageFault.NAN:
-            page = json.loads(text)
             first_sum = page["columns"].index("steps")
             for row in page["rows"]:
                 row[first_sum:] = [float("nan")] * len(row[first_sum:])
-            return json.dumps(page)
+    return page
 
 
 def spoil_metrics(text: str, fault: PageFault) -> str:
     """A Prometheus page, vLLM's or the plugin's, under `fault`."""
     match fault:
-        case PageFault.NONE | PageFault.RESET:
+        case PageFault.NONE | PageFault.RESET | PageFault.UNMEASURED:
             return text
         case PageFault.CONTRADICTORY:
             return _ACCEPTED_LINE.sub(r"\g<1>0.0", text)

@@ -12,6 +12,7 @@ class PageFault(StrEnum):
     """What is wrong with the pages that the engine serves; `local.simulated_engine.faults` does it.
 
     `RESET` happens once, when it is set: the counters start at zero again and the pages are whole.
+    `UNMEASURED` is no fault of a page: the plugin says that it does not know this vLLM.
     """
 
     NONE = "none"
@@ -22,6 +23,7 @@ class PageFault(StrEnum):
     UNREACHABLE = "unreachable"
     RESET = "reset"
     CONTRADICTORY = "contradictory"
+    UNMEASURED = "unmeasured"
 
 
 @dataclass(frozen=True)

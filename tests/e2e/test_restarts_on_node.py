@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,44 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
         lambda: {"FellBackByRestart", "SpeculationResumed"} <= set(pair.events()),
         timeout=10,
     )
+
+
+@pytest.mark.long
+def test_engines_without_the_plugin_leave_a_draft_that_brings_nothing(
+    api: KubernetesApi, place: str, operator: Operator
+) -> None:
+    """By vLLM's own metrics and a restart alone, and the status says what is lost."""
+    del operator
+    world = {"page": "unmeasured", "acceptance": 0.02}
+    manifest = models.simulated_model(
+        "watched",
+        rollout={"strategy": "Surge"},
+        tuning={"fallback": {"level": "Restart"}, "window": WINDOWS},
+        runtime={"drainSeconds": 10},
+    )
+    manifest["spec"]["runtime"]["env"].append(
+        {"name": "SIMULATED_WORLD", "value": json.dumps(world)}
+    )
+    watched = apply(api, place, manifest)
+    watched.wait_ready()
+
+    with traffic(watched.url(), watched.name, CLIENTS // 4) as report:
+        seen = watched.wait("it is watched", _tuned("NotTunable"), timeout=60)
+        watched.wait("it is restarted", _mode("Autoregressive"), timeout=240)
+        left = watched.wait("it is settled", _settled, timeout=120)
+        watched.wait_measured("windows without speculation", lambda found: "goodput" in found)
+
+    other = watched.status()["evidence"]["otherVariant"]
+    print("", report, condition(seen, "Tuned"), left["status"]["decisions"], other, sep="\n")
+    assert report.failed == 0, report.failures
+    assert "what another would bring is not known" in condition(seen, "Tuned")["message"]
+    assert "--speculative-config" not in _arguments(watched.pod())
+    assert condition(left, "Tuned")["reason"] == "Autoregressive"
+    assert other["speculative"]
+
+
+def _tuned(reason: str) -> Callable[[Manifest], bool]:
+    return lambda found: bool(condition(found, "Tuned").get("reason") == reason)
 
 
 def _ask_for_a_look(pair: Served) -> None:

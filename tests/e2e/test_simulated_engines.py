@@ -13,6 +13,7 @@ import pytest
 
 from local.access import ClusterAccess
 from local.simulated_engine.assembly import choose_group
+from speculative_operator.controller.times import unix
 from speculative_operator.tuning.memory import from_data
 from tests.e2e.conftest import Operator
 from tests.support import models
@@ -180,7 +181,8 @@ def test_kubectl_speculation_explains_reports_and_replays(
 def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
     simulated: Served,
 ) -> None:
-    """A stale draft on one node must not decide for the others."""
+    """A stale draft on one node must not decide for the others. It is to be named by the end of the
+    third window that shows it; that in which it breaks does so only in part."""
     simulated.change({"replicas": 2})
     simulated.wait_ready()
     with traffic(simulated.url(), simulated.name, 2 * CLIENTS) as report:
@@ -189,17 +191,17 @@ def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
         broken_at = time.time()
         simulated.world(address=odd["status"]["podIP"], acceptance=0.0)
         found = simulated.wait("the odd one is named", _odd_one_named, timeout=30)
-        named_at = time.time()
         measured = found["status"]["evidence"]["measuredAt"]
         after = simulated.wait_measured(
             "windows without it", lambda evidence: evidence["measuredAt"] > measured
         )
-        windows = [at for at in _windows(simulated) if broken_at < at < named_at]
+        healthy = condition(found, "SpeculationHealthy")
+        named_at = unix(healthy["lastTransitionTime"])
+        windows = [at for at in _windows(simulated) if broken_at < at < named_at + 1.0]
 
     print(f"\nnamed {named_at - broken_at:.0f} s and {len(windows)} windows after it broke")
-    message = condition(found, "SpeculationHealthy")["message"]
-    assert odd["metadata"]["name"] in message
-    assert len(windows) <= 1 + 3 + 1, "one had begun before, one may close while the status settles"
+    assert odd["metadata"]["name"] in healthy["message"]
+    assert len(windows) <= 1 + 3
     assert after["status"]["mode"] == "Speculative"
     assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.15)
     assert report.failed == 0, report.failures

@@ -35,11 +35,11 @@ TRACE = (
     ("one request", 1, 0.0, 15),
     ("eight requests", 8, 0.0, 15),
     ("eight requests, half foreseen", 8, 0.1, 15),
-    ("eight requests, acceptance collapsed", 8, 1.0, 15),
+    ("eight requests, acceptance collapsed", 8, 5.0, 15),
     ("one request again", 1, 0.0, 15),
 )
-"""Phases: name, clients, temperature, seconds. The warmer, the less of the target a draft foresees.
-"""
+"""Phases: name, clients, temperature, seconds. The warmer, the less of the target a draft foresees:
+at 1.0 nearly half of the first tokens, at 5.0 hardly any."""
 
 PROMPTS = ("the quick brown fox", "zero one two three", "def main(argv):", "an operator watches")
 
@@ -144,6 +144,7 @@ def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: 
     judged = judge(stretches)
     print("", *judged.lines, sep="\n  ")
     assert judged.shares.tuned >= 0.9
+    assert judged.shares.fixed, "no K was timed at both batch sizes"
     assert judged.shares.tuned > min(judged.shares.fixed.values())
 
 

@@ -31,6 +31,9 @@ MOST_BUCKETS = len(COLOURS)
 MOST_LABELS = 30
 """Decisions that are labelled; more would hide each other."""
 
+LABEL_WIDTH = 0.035
+"""Of the plot: a label that is closer to the last one stands above it."""
+
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": "#c4c8cf",
     "axes.grid": True,
@@ -71,7 +74,9 @@ def goodput_over_time(record: Record) -> str:
 
 def _mark(above: Axes, below: Axes, decided: Sequence[Change]) -> None:
     """A line for each decision, with K before and after at its top."""
-    for number, change in enumerate(decided):
+    low, high = above.get_xlim()
+    labels = [-math.inf, -math.inf]
+    for change in decided:
         at = float(date2num(_time(change.at)))  # type: ignore[no-untyped-call]
         style = ":" if change.advised else "-"
         for axes in (above, below):
@@ -79,8 +84,11 @@ def _mark(above: Axes, below: Axes, decided: Sequence[Change]) -> None:
         if len(decided) <= MOST_LABELS:
             text = f"{change.before}\N{RIGHTWARDS ARROW}{change.after}"
             place = above.get_xaxis_transform()
-            high = 1.01 + 0.05 * (number % 2)
-            above.text(at, high, text, color=CHANGE, fontsize=7, ha="center", transform=place)
+            row = 0 if at - labels[0] > LABEL_WIDTH * (high - low) else 1
+            labels[row] = at
+            above.text(
+                at, 1.01 + 0.05 * row, text, color=CHANGE, fontsize=7, ha="center", transform=place
+            )
 
 
 def acceptance_by_position(record: Record) -> str:
@@ -88,18 +96,20 @@ def acceptance_by_position(record: Record) -> str:
     with mpl.rc_context(STYLE):
         figure, axes = _half("position", "accepted with all before")
         for k, sums in course.acceptance(record.past).items():
-            chances = [(_chance(at), at.drafted) for at in sums if at.drafted]
-            values = [(p, 2 * math.sqrt(p * (1 - p) / n)) for p, n in chances]
+            values = [(at.accepted / at.drafted, 2 * _error(at)) for at in sums if at.drafted]
             if values:
                 _curve(axes, range(1, len(values) + 1), values, f"K={k}")
         axes.set_ylim(0, 1)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _legend(axes)
+        _legend(figure, axes)
         return as_svg(figure)
 
 
-def _chance(at: Proposed) -> float:
-    return at.accepted / at.drafted
+def _error(at: Proposed) -> float:
+    """The standard error of a share by Agresti and Coull: not zero where all were accepted."""
+    n = at.drafted + 4
+    p = (at.accepted + 2) / n
+    return math.sqrt(p * (1 - p) / n)
 
 
 def step_cost(record: Record) -> str:
@@ -144,7 +154,7 @@ def _curves(record: Record, up: str, curves: Curves) -> str:
                 _curve(axes, lengths, [curve[k] for k in lengths], label)
         axes.axhline(1.0, color=GREY, linewidth=0.8)
         axes.set_xticks((0, *record.policy.choices))
-        _legend(axes)
+        _legend(figure, axes)
         return as_svg(figure)
 
 
@@ -176,9 +186,10 @@ def _half(across: str, up: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _legend(axes: Axes) -> None:
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Below the axes, where it hides nothing."""
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, ncols=2)
+        figure.legend(fontsize=8, ncols=4, loc="outside lower center")
 
 
 def _time(unix: float) -> datetime:

@@ -14,6 +14,7 @@ from speculative_operator.cli import words
 from speculative_operator.cli.explain import a_table, print_under, terminal
 from speculative_operator.cli.options import Settings
 from speculative_operator.cli.source import Found
+from speculative_operator.errors import OperatorError
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.replay import Step, replayed
 from speculative_operator.tuning.rule import options
@@ -22,13 +23,37 @@ from speculative_operator.tuning.schedule import length_at
 
 
 def show_replay(found: Found, settings: Settings, console: Console | None = None) -> None:
-    """Prints the two courses side by side. Raises NothingKnown without a history."""
+    """Prints the two courses side by side. Raises NothingKnown without a history, and NotPossible
+    for bounds that the model cannot have."""
+    check_bounds(found.recorded().policy, settings)
     steps = list(replayed(found.recorded().past, changed_by(settings)))
     console = console or terminal()
     windows = sum(step.entry.window is not None for step in steps)
     console.print(f"{found.title}: {windows} recorded windows, {described(settings)}")
     print_under(console, "K by batch size", courses(steps))
     console.print(summary(steps))
+
+
+class NotPossible(OperatorError):
+    """A setting that no spec of this model could have; the message says which it could."""
+
+
+def check_bounds(policy: Policy, settings: Settings) -> None:
+    """Whether bounds could stand in the spec of a model with this policy. Raises NotPossible."""
+    low = policy.low if settings.low is None else settings.low
+    high = policy.high if settings.high is None else settings.high
+    most = max((0, *policy.choices))
+    for flag, value in (("--min", settings.low), ("--max", settings.high)):
+        if value is not None and not 0 <= value <= most:
+            raise NotPossible(f"{flag} {value}: the engines are started for K from 0 to {most}")
+    if low > high:
+        theirs = "--max" if settings.high is None else "--min"
+        other = high if settings.high is None else low
+        raise NotPossible(
+            f"--min {low} is above --max {high}"
+            if None not in (settings.low, settings.high)
+            else f"no K is from {low} to {high}: give {theirs}, too, which was {other}"
+        )
 
 
 def changed_by(settings: Settings) -> Callable[[Policy], Policy]:

@@ -16,14 +16,17 @@ from speculative_operator.tuning.policy import Policy
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #22262d; background: #fff;
   max-width: 1040px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; }
+h1 { font-size: 1.5rem; margin-bottom: 0; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; }
 p { margin: .3rem 0; } .note, caption { color: #666d78; font-size: .87rem; text-align: left; }
 .halves { display: flex; flex-wrap: wrap; gap: 0 1rem; } .halves section { flex: 1 1 480px; }
+.scroll { overflow-x: auto; } .scroll svg { min-width: 640px; }
 svg { width: 100%; height: auto; } svg text { font-family: system-ui, sans-serif !important; }
 table { border-collapse: collapse; font-size: .87rem; }
 th { text-align: left; font-weight: 600; } td, th { padding: .2rem .9rem .2rem 0;
   border-bottom: 1px solid #eceef1; vertical-align: top; }
-td:first-child { white-space: nowrap; } td.now { font-weight: 600; color: #2b4fb3; }
+td:first-child { white-space: nowrap; } td:nth-child(n+3) { min-width: 8rem; }
+td.now { font-weight: 600; color: #2b4fb3; }
 """
 
 OVER_TIME = (
@@ -52,7 +55,7 @@ def report(found: Found, *, now: float) -> str:
             f"<style>{STYLE}</style></head><body><h1>{title}</h1>",
             *_summary(record, now),
             "<h2>Goodput over time</h2>",
-            figures.goodput_over_time(record),
+            _scrolled(figures.goodput_over_time(record)),
             _note(OVER_TIME),
             '<div class="halves">',
             _section(
@@ -131,7 +134,7 @@ def _alternatives(record: Record) -> Iterable[str]:
     head = "".join(f"<th>batch {words.batches(name, policy.max_num_seqs)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells.values())
     yield "<h2>Why not another K</h2>"
-    yield f"<table><tr><th>K</th>{head}</tr>{body}</table>"
+    yield _scrolled(f"<table><tr><th>K</th>{head}</tr>{body}</table>")
     yield _note(
         "Expected change of goodput against the K in force, with its standard error, and why it is "
         "not in force."
@@ -168,4 +171,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return f"<table><tr>{top}</tr>{body}</table>"
+    return _scrolled(f"<table><tr>{top}</tr>{body}</table>")
+
+
+def _scrolled(wide: str) -> str:
+    """What a narrow view cannot show at once is moved, not the page."""
+    return f'<div class="scroll">{wide}</div>'

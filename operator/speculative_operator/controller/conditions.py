@@ -45,7 +45,7 @@ EARLIEST_FIRST = (
 
 
 @dataclass(frozen=True)
-class Look:
+class PodFindings:
     """What one pass knows of pods besides their own status.
 
     serving  UIDs of pods that are ready, routed and list the served names
@@ -95,9 +95,9 @@ def warned(verdict: Verdict, pods: Iterable[Pod]) -> Verdict:
     return Verdict(verdict.status, verdict.reason, verdict.message + "".join(doubtful))
 
 
-def hindrance(seen: Observed, desired: Desired, look: Look) -> Trouble | None:
+def hindrance(seen: Observed, desired: Desired, found: PodFindings) -> Trouble | None:
     """What keeps pods from serving, the earliest cause first."""
-    troubles = _troubles(seen, desired, look)
+    troubles = _troubles(seen, desired, found)
     return min(troubles, key=lambda found: EARLIEST_FIRST.index(found.reason), default=None)
 
 
@@ -200,17 +200,17 @@ def _as_true(verdict: Verdict) -> Verdict:
     return Verdict(ConditionStatus.TRUE, verdict.reason, verdict.message)
 
 
-def _troubles(seen: Observed, desired: Desired, look: Look) -> Iterator[Trouble]:
+def _troubles(seen: Observed, desired: Desired, found: PodFindings) -> Iterator[Trouble]:
     for deployment in seen.deployments.values():
         if deployment.failure is not None:
             yield Trouble(Reason.PODS_NOT_CREATED, deployment.failure.message)
-    for text in hangs(seen.pods, look.now):
+    for text in hangs(seen.pods, found.now):
         yield Trouble(Reason.POD_NOT_ENDING, text)
-    yield from waiting(seen, look.stock)
+    yield from waiting(seen, found.stock)
     alive = [pod for pod in seen.pods if pod.alive]
     for pod in alive or seen.pods:
-        if pod.uid not in look.serving and not pod.terminating:
-            yield from _trouble(pod, seen, look.answers)
+        if pod.uid not in found.serving and not pod.terminating:
+            yield from _trouble(pod, seen, found.answers)
         if pod.alive and pod.uid in desired.hung:
             words = (desired.hung[pod.uid], desired.kept.get(pod.uid, ""))
             yield Trouble(Reason.ENGINE_HANGS, " ".join(filter(None, words)))

@@ -27,7 +27,7 @@ from speculative_operator.controller.names_check import Answer, NamesCheck
 from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
 from speculative_operator.controller.progress import next_look
-from speculative_operator.controller.status import Findings, status, unread
+from speculative_operator.controller.status import PassFindings, status, unread
 from speculative_operator.controller.status_writes import seconds_until_write
 from speculative_operator.controller.stored import stored_model
 from speculative_operator.controller.times import rfc3339
@@ -141,7 +141,7 @@ class Reconciler:
             seen = self._observe(model)
         self._tools.fleet.put(reference, tuned_model(model, seen, desired))
         self._check_trial(reference, desired)
-        found = Findings(before, answers, view, told.now, stock)
+        found = PassFindings(before, answers, view, told.now, stock)
         after = status(model, seen, desired, found)
         self._tools.fleet.put_state(reference, _state(model, after))
         wait = await self._write(reference, stored, before, after)

@@ -14,7 +14,7 @@ from speculative_operator.api.status import (
     Revisions,
 )
 from speculative_operator.controller.conditions import (
-    Look,
+    PodFindings,
     conditions,
     hindrance,
     progressing,
@@ -53,7 +53,7 @@ REFUSAL_CONDITIONS = (ConditionType.ACCEPTED, ConditionType.STALLED)
 
 
 @dataclass(frozen=True)
-class Findings:
+class PassFindings:
     """What one pass has found besides the cluster's objects."""
 
     before: ModelStatus | None
@@ -70,13 +70,13 @@ class Findings:
 
 
 def status(
-    model: SpeculativeModel, seen: Observed, desired: Desired, found: Findings
+    model: SpeculativeModel, seen: Observed, desired: Desired, found: PassFindings
 ) -> ModelStatus:
     """What users read of the model."""
     serving = serving_pods(seen, desired, found)
     part = _tuning(model, seen, desired, found)
-    look = Look(serving, found.answers, found.stock, found.at)
-    cause = hindrance(seen, desired, look)
+    pods = PodFindings(serving, found.answers, found.stock, found.at)
+    cause = hindrance(seen, desired, pods)
     is_ready = ready(model.spec.replicas, desired, serving, cause)
     verdicts = {
         ConditionType.ACCEPTED: desired.accepted,
@@ -142,7 +142,7 @@ def unread(before: ModelStatus | None, generation: int, refusal: Verdict, now: s
     )
 
 
-def serving_pods(seen: Observed, desired: Desired, found: Findings) -> Collection[str]:
+def serving_pods(seen: Observed, desired: Desired, found: PassFindings) -> Collection[str]:
     """UIDs of pods that are routed to, list the served names and do not hang.
 
     While an engine was not asked yet, which is so after each start of the operator, what status
@@ -183,7 +183,7 @@ def _trial(seen: Observed, desired: Desired) -> str | None:
 
 
 def _tuning(
-    model: SpeculativeModel, seen: Observed, desired: Desired, found: Findings
+    model: SpeculativeModel, seen: Observed, desired: Desired, found: PassFindings
 ) -> TuningPart:
     if desired.serving is None:
         nothing = dict.fromkeys(TUNING_CONDITIONS, NOTHING_RUNS)
@@ -211,7 +211,7 @@ def _crippled(facts: RevisionFacts, seen: Observed) -> Verdict | None:
 
 
 def _details(
-    seen: Observed, serving: Collection[str], part: TuningPart, found: Findings
+    seen: Observed, serving: Collection[str], part: TuningPart, found: PassFindings
 ) -> tuple[ReplicaDetail, ...]:
     earlier = {d.name: d for d in found.before.replica_details} if found.before else {}
     alive = [pod for pod in seen.pods if pod.alive][:MOST_REPLICA_DETAILS]
@@ -221,7 +221,7 @@ def _details(
 
 
 def _view(
-    pod: Pod, part: TuningPart, found: Findings, earlier: Mapping[str, ReplicaDetail]
+    pod: Pod, part: TuningPart, found: PassFindings, earlier: Mapping[str, ReplicaDetail]
 ) -> ReplicaView:
     """What the tuner knows of a pod; before its first word, what status said."""
     if found.view is None and pod.name in earlier:
@@ -230,7 +230,7 @@ def _view(
     return part.replicas.get(pod.uid, ReplicaView())
 
 
-def _detail(pod: Pod, serves: bool, view: ReplicaView, found: Findings) -> ReplicaDetail:
+def _detail(pod: Pod, serves: bool, view: ReplicaView, found: PassFindings) -> ReplicaDetail:
     answer = found.answers.get(pod.incarnation, Answer())
     return ReplicaDetail(
         name=pod.name,

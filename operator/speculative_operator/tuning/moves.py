@@ -33,8 +33,8 @@ def off(state: State, window: Window | None, policy: Policy, now: float, text: s
     the next one doubles. `window` is the last one before, where engines served."""
     failed = state.restart.looking
     restart = _without(state.restart, window, now)
-    looks = min(restart.looks + 1, MOST_LOOKS) if failed else 0
-    return _recorded(state, replace(restart, looks=looks), policy, now, text)
+    in_vain = min(restart.in_vain + 1, MOST_LOOKS) if failed else 0
+    return _recorded(state, replace(restart, in_vain=in_vain), policy, now, text)
 
 
 def _without(restart: Restart, window: Window | None, now: float) -> Restart:
@@ -58,20 +58,20 @@ def _without(restart: Restart, window: Window | None, now: float) -> Restart:
 def tried(state: State, window: Window, policy: Policy, now: float) -> Moved:
     """A look at engines without speculation begins: it takes all replicas, one after the other."""
     restart = replace(_without(state.restart, window, now), trying=True, look_windows=0)
-    return _recorded(state, restart, policy, now, words.tries())
+    return _recorded(state, restart, policy, now, words.looks_without_it())
 
 
 def kept_off(state: State) -> State:
     """The look has found them faster: they stay."""
-    return replace(state, restart=replace(state.restart, trying=False, looks=0))
+    return replace(state, restart=replace(state.restart, trying=False, in_vain=0))
 
 
 def tried_in_vain(state: State, policy: Policy, now: float, text: str) -> Moved:
     """The look has found them slower, or not faster by enough. It was no change of mind, so the
     next change is no dearer, but the wait for the next look doubles."""
-    looks = min(state.restart.looks + 1, MOST_LOOKS)
+    in_vain = min(state.restart.in_vain + 1, MOST_LOOKS)
     restart = _speculative(state, now, state.restart.patience)
-    restart = replace(restart, looks=looks, looked=now)
+    restart = replace(restart, in_vain=in_vain, looked=now)
     return _recorded(tried_anew(state), restart, policy, now, text)
 
 
@@ -106,14 +106,14 @@ def look(state: State, policy: Policy, now: float) -> Moved:
     restart = replace(
         restart, variant=Variant.SPECULATIVE, since=now, arrived=False, owed=0.0, goodput=None
     )
-    return _recorded(state, restart, policy, now, words.looks())
+    return _recorded(state, restart, policy, now, words.looks_at_speculation())
 
 
 def look_over(state: State, now: float) -> State:
     """The look at one replica has found nothing."""
     restart = state.restart
-    looks = min(restart.looks + 1, MOST_LOOKS)
-    return replace(state, restart=replace(restart, looking=False, looks=looks, looked=now))
+    in_vain = min(restart.in_vain + 1, MOST_LOOKS)
+    return replace(state, restart=replace(restart, looking=False, in_vain=in_vain, looked=now))
 
 
 def tried_anew(state: State) -> State:
@@ -168,7 +168,7 @@ def _speculative(state: State, now: float, patience: int) -> Restart:
         patience=patience,
         looking=False,
         trying=False,
-        looks=0,
+        in_vain=0,
         surged=False,
         goodput=None,
     )

@@ -30,12 +30,12 @@ def _sum(state: State, policy: Policy) -> str:
     )
 
 
-def looks() -> str:
+def looks_at_speculation() -> str:
     """A look that takes the only replica."""
     return "a look at speculation: engines are restarted with it for a few windows"
 
 
-def tries() -> str:
+def looks_without_it() -> str:
     """Nothing else tells how fast engines without speculation are."""
     return (
         "a look at engines without speculation: K cannot be changed live, so only a restart tells "

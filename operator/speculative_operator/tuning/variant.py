@@ -60,11 +60,11 @@ FEWEST_REQUESTS = 5
 REQUEST_LEARNING = 0.1
 """How fast the time of a request follows a window, from which so many requests tell."""
 
-Levels = Mapping[int, "Level"]
+StepLevels = Mapping[int, "StepLevel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class StepLevel:
     """The mean logarithm of a decode step's microseconds at K=0, its variance, and when (Unix time)
     it was last seen."""
 
@@ -76,14 +76,14 @@ class Level:
         """The variance of the mean as a belief about `now`."""
         return self.variance + AGEING**2 * max(now - self.at, 0.0) / 3600.0
 
-    def after(self, mean: float, variance: float, now: float) -> Level:
+    def after(self, mean: float, variance: float, now: float) -> StepLevel:
         """With one more window."""
         known = self.aged(now)
         weight = known / (known + variance)
-        return Level(self.mean + weight * (mean - self.mean), (1 - weight) * known, now)
+        return StepLevel(self.mean + weight * (mean - self.mean), (1 - weight) * known, now)
 
 
-def levels_after(levels: Levels, window: Window, k: int, now: float) -> Levels:
+def step_levels_after(levels: StepLevels, window: Window, k: int, now: float) -> StepLevels:
     """The levels by batch cell with a window's decode-only steps at one K."""
     found = dict(levels)
     for key, counts in window.rows.items():
@@ -94,7 +94,7 @@ def levels_after(levels: Levels, window: Window, k: int, now: float) -> Levels:
             variance = time.variance + LEVEL_ERROR**2
             known = found.get(key.cell)
             found[key.cell] = (
-                Level(time.mean, variance, now)
+                StepLevel(time.mean, variance, now)
                 if known is None
                 else known.after(time.mean, variance, now)
             )
@@ -110,14 +110,14 @@ def request_seconds(window: Window | None) -> float | None:
     return sum(c.requests / c.steps * c.seconds for c in timed) / window.prompts.seen or None
 
 
-def level_at(levels: Levels, batch: int) -> Level | None:
+def step_level_at(levels: StepLevels, batch: int) -> StepLevel | None:
     """The level at a batch cell, from the nearest one that was seen; None where none was."""
     nearest = min(levels, key=lambda cell: abs(math.log(cell / batch)), default=None)
     if nearest is None:
         return None
     apart, level = math.log(batch / nearest), levels[nearest]
     mean, variance = level.mean + GROWTH * apart, level.variance + (GROWTH_ERROR * apart) ** 2
-    return Level(mean, variance, level.at)
+    return StepLevel(mean, variance, level.at)
 
 
 def assumed_cost(batch: int, k: int, prior: Prior) -> Estimate:
@@ -158,7 +158,7 @@ class Restart:
     trying          a look at engines without speculation is under way, since nothing else tells
                     how fast they are
     look_windows    windows of the variant that is looked at, since its look began
-    looks           looks in a row that have found nothing
+    in_vain         looks in a row that have found nothing
     looked          when the last one ended
     startup         seconds from a pod's start to Ready, None before one was seen
     surged          whether the last change started one pod more first; None before there was one
@@ -183,13 +183,13 @@ class Restart:
     looking: bool = False
     trying: bool = False
     look_windows: int = 0
-    looks: int = 0
+    in_vain: int = 0
     looked: float = 0.0
     startup: float | None = None
     surged: bool | None = None
     request: float | None = None
-    live: Levels = field(default_factory=dict)
-    plain: Levels = field(default_factory=dict)
+    live: StepLevels = field(default_factory=dict)
+    plain: StepLevels = field(default_factory=dict)
     best: Mapping[int, float] = field(default_factory=dict)
     goodput: float | None = None
     advised: bool = False
@@ -198,7 +198,7 @@ class Restart:
         """log of what a step costs over one without speculation, at a batch cell: what was
         measured, held against what is assumed. At K=0 it is log (1 + tax)."""
         assumed = assumed_cost(batch, self.reference, prior)
-        live, plain = level_at(self.live, batch), level_at(self.plain, batch)
+        live, plain = step_level_at(self.live, batch), step_level_at(self.plain, batch)
         if live is None or plain is None:
             return assumed
         latest = max(live.at, plain.at)
@@ -211,7 +211,7 @@ class Restart:
     def has_moved(self) -> bool:
         """Whether it is, or was lately, without speculation; else there is no other variant."""
         away = self.variant is Variant.AUTOREGRESSIVE
-        return away or self.looking or self.patience > 0 or self.looks > 0
+        return away or self.looking or self.patience > 0 or self.in_vain > 0
 
     def worth_saving(self, before: Restart) -> bool:
         """Whether something changed that a new operator would miss. That a first start has arrived
@@ -230,8 +230,8 @@ class Restart:
         return replace(
             self,
             request=self.request if request is None else request,
-            live=levels_after(self.live, live, of, now) if live is not None else self.live,
-            plain=levels_after(self.plain, plain, 0, now) if plain is not None else self.plain,
+            live=step_levels_after(self.live, live, of, now) if live is not None else self.live,
+            plain=step_levels_after(self.plain, plain, 0, now) if plain is not None else self.plain,
         )
 
     def after_pods(self, pods: int, *, of: int) -> Restart:

@@ -57,7 +57,7 @@ def worth_trying(state: State, at: Grounds, found: Balance) -> bool:
     if at.policy.live or not at.may:
         return False
     restart = state.restart
-    wait = price(at.policy.restart, restart) / LOOK_SHARE * 2.0**restart.looks
+    wait = price(at.policy.restart, restart) / LOOK_SHARE * 2.0**restart.in_vain
     due = at.now - restart.looked >= wait
     return at.ask or (due and found.telling and found.at_most > LEAST_GAIN)
 
@@ -69,4 +69,4 @@ def look_due(state: State, at: Grounds, *, familiar: bool) -> bool:
     if limits.sensor and limits.replicas > 1:
         return False
     wait = price(limits, restart) / limits.replicas / LOOK_SHARE
-    return at.now - restart.looked >= wait * 2.0 ** (restart.looks if familiar else 0)
+    return at.now - restart.looked >= wait * 2.0 ** (restart.in_vain if familiar else 0)

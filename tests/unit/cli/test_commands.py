@@ -17,11 +17,12 @@ from speculative_operator.api.status import ModelStatus
 from speculative_operator.cli.course import changes, points, stretches
 from speculative_operator.cli.explain import show
 from speculative_operator.cli.options import Settings
-from speculative_operator.cli.replay import changed_by, show_replay
+from speculative_operator.cli.replay import NotPossible, changed_by, check_bounds, show_replay
 from speculative_operator.cli.report import report, write_report
 from speculative_operator.cli.source import Found, NothingKnown, record_of
 from speculative_operator.tuning.replay import replayed
 from tests.support.recorded import END, RecordedModel
+from tests.support.windows import a_policy
 
 WIDTH = 80
 
@@ -117,6 +118,30 @@ def test_bounds_in_replay_hold_from_the_first_window(found: Found) -> None:
     steps = list(replayed(found.recorded().past, changed_by(Settings(low=2, high=3))))
 
     assert {k for step in steps for _, _, k in step.decision.table} <= {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(high=9), "--max 9: the engines are started for K from 0 to 7"),
+        (Settings(low=-1), "--min -1: the engines"),
+        (Settings(low=5, high=3), "--min 5 is above --max 3"),
+    ],
+)
+def test_bounds_in_replay_that_the_model_cannot_have_are_refused(
+    found: Found, settings: Settings, said: str
+) -> None:
+    """An answer to a question that makes no sense is worth less than none."""
+    with pytest.raises(NotPossible, match=re.escape(said)):
+        replay_of(found, settings)
+
+
+def test_a_bound_in_replay_that_the_recorded_one_contradicts_asks_for_both() -> None:
+    """One of the two comes from the recorded settings."""
+    with pytest.raises(NotPossible, match="give --max, too, which was 2"):
+        check_bounds(a_policy(high=2), Settings(low=3))
+    with pytest.raises(NotPossible, match="give --min, too, which was 3"):
+        check_bounds(a_policy(low=3), Settings(high=2))
 
 
 def test_the_report_is_one_file_that_needs_no_other(page: str) -> None:

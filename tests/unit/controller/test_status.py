@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
 from speculative_operator.api.status import Condition, ModelStatus, WhyNot
 from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.status import Findings, status, unread
+from speculative_operator.controller.status import PassFindings, status, unread
 from speculative_operator.controller.times import unix
 from speculative_operator.controller.transitions import notices, refuses
 from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
@@ -32,7 +32,7 @@ def told(
     """The status of a model now; all ready engines list its name if nothing else is said."""
     if answers is None:
         answers = {pod.incarnation: Answer() for pod in world.seen().pods if pod.ready}
-    found = Findings(before, answers, view, unix(now))
+    found = PassFindings(before, answers, view, unix(now))
     return status(world.model, world.seen(), world.desired(), found)
 
 

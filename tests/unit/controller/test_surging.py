@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.status import Condition, ModelStatus
 from speculative_operator.controller.desired import Desired, desire
-from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.status import PassFindings, status
 from speculative_operator.controller.surging import worth_counting
 from speculative_operator.controller.times import rfc3339
 from speculative_operator.controller.told import Told
@@ -69,7 +69,7 @@ def told(
     world: World, seconds: float, *, stock: Stock | None = None, before: ModelStatus | None = None
 ) -> ModelStatus:
     """Status at that time."""
-    found = Findings(before, {}, None, MADE + seconds, stock)
+    found = PassFindings(before, {}, None, MADE + seconds, stock)
     return status(world.model, world.seen(), aim(world, seconds), found)
 
 

@@ -35,6 +35,14 @@ def test_vanished_counters_are_absent_and_not_zero() -> None:
     assert "num_requests_running" in spoiled
 
 
+def test_a_plugin_that_does_not_know_vllm_measures_nothing() -> None:
+    """vLLM's own page is whole then."""
+    page = json.loads(spoil_state(STATE, PageFault.UNMEASURED))
+
+    assert (page["measured"], page["tunable"], page["rows"]) == (False, False, [])
+    assert spoil_metrics(METRICS, PageFault.UNMEASURED) == METRICS
+
+
 @pytest.mark.parametrize("fault", [PageFault.TRUNCATED, PageFault.TWO_MODELS])
 def test_a_broken_state_page_is_no_json(fault: PageFault) -> None:
     """Half a page, and two pages in one answer."""
