@@ -61,7 +61,8 @@ def _doubtful(state: State) -> Verdict | None:
     """Evidence that cannot all be believed, although the draft as a whole works."""
     odd = state.replicas.odd
     if odd:
-        more = f" And {len(odd) - 1} more like it." if len(odd) > 1 else ""
+        others = len({standing.uid for standing in odd}) - 1
+        more = f" And {others} more like it." if others else ""
         return Verdict(FALSE, Reason.REPLICA_OUT_OF_LINE, odd[0].text + more)
     if state.replicas.disagreement is not None:
         return Verdict(UNKNOWN, Reason.REPLICAS_DISAGREE, state.replicas.disagreement)

@@ -127,7 +127,7 @@ def advised(state: State, found: Balance, policy: Policy) -> Moved:
     if state.restart.advised:
         return state, (), ()
     state = replace(state, restart=replace(state.restart, advised=True))
-    text = words.would_pay(found.without, policy)
+    text = words.would_pay(found.without, state, policy)
     return state, (), (Notice(EventReason.RESTART_WOULD_PAY, text),)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.balance import price_now
 from speculative_operator.tuning.policy import Policy
+from speculative_operator.tuning.restart_words import assumed
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.variant_looks import LEAST_GAIN
@@ -65,16 +66,10 @@ def _why_not(state: State, policy: Policy, gain: float | None) -> str:
     if state.restart.startup is None:
         return NO_START
     if gain <= (policy.minimum_gain if away else LEAST_GAIN):
-        return "slower, or not faster by enough" + _assumed(state)
+        return "slower, or not faster by enough" + assumed(state)
     if policy.mode is TuningMode.RECOMMEND:
         return "faster: tuning.mode is Recommend, which only says so"
-    return "faster: it has to make up for the price of a restart first" + _assumed(state)
-
-
-def _assumed(state: State) -> str:
-    """Where nothing but the drafter's kind tells of engines without speculation."""
-    measured = not state.restart.reference or state.restart.plain
-    return "" if measured else " (assumed of this kind of drafter, not measured yet)"
+    return "faster: it has to make up for the price of a restart first" + assumed(state)
 
 
 def _hindrance(state: State, policy: Policy) -> str:

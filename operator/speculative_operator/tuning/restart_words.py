@@ -10,10 +10,17 @@ from speculative_operator.tuning.state import State
 
 def falls_back(gain: float, state: State, policy: Policy) -> str:
     """The sum has come to pay for the restart."""
+    than = f"K={state.restart.reference}" if state.restart.reference else "the best live length"
     return (
-        f"engines are restarted without speculation: goodput {gain:+.0%} over the best live "
-        f"length; {_sum(state, policy)}"
+        f"engines are restarted without speculation: goodput {gain:+.0%} over {than}"
+        f"{assumed(state)}; {_sum(state, policy)}"
     )
+
+
+def assumed(state: State) -> str:
+    """Where nothing but the drafter's kind tells of engines without speculation."""
+    measured = not state.restart.reference or state.restart.plain
+    return "" if measured else " (assumed of this kind of drafter, not measured yet)"
 
 
 def comes_back(gain: float, state: State, policy: Policy) -> str:
@@ -68,7 +75,7 @@ def forbidden() -> str:
     return "spec.tuning allows no engines without speculation: they are restarted with it"
 
 
-def would_pay(gain: float, policy: Policy) -> str:
+def would_pay(gain: float, state: State, policy: Policy) -> str:
     """Advice, and what stands in the way."""
     if policy.mode is TuningMode.RECOMMEND:
         way = "mode Auto with fallback.level: Restart does it"
@@ -76,7 +83,10 @@ def would_pay(gain: float, policy: Policy) -> str:
         way = "it would leave nothing serving: see fallback.allowDowntime and rollout.strategy"
     else:
         way = "fallback.level: Restart does it"
-    return f"engines without speculation would bring goodput {gain:+.0%} and pay a restart; {way}"
+    return (
+        f"engines without speculation would bring goodput {gain:+.0%}{assumed(state)} and pay a "
+        f"restart; {way}"
+    )
 
 
 def outcome(before: float, after: float) -> str:

@@ -54,13 +54,14 @@ def _window(sound: Collection[Part], of: int) -> Window | NoEvidence:
 
 
 def _news(before: Replicas, after: Replicas) -> tuple[Notice, ...]:
-    """Replicas that have fallen out of line, and those that are back."""
-    known = {(standing.uid, standing.sign) for standing in before.odd}
-    still = {standing.uid for standing in after.odd}
+    """Replicas that have fallen out of line, each once, whatever else it shows; and those that are
+    back."""
+    known = {standing.uid for standing in before.odd}
+    still = {standing.uid: standing for standing in reversed(after.odd)}
     fallen = tuple(
         Notice(EventReason.REPLICA_OUT_OF_LINE, standing.text, warning=True)
-        for standing in after.odd
-        if (standing.uid, standing.sign) not in known
+        for uid, standing in still.items()
+        if uid not in known
     )
     names = sorted({standing.name for standing in before.odd if standing.uid not in still})
     return fallen + tuple(

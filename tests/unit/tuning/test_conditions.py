@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from speculative_operator.api.conditions import REASONS, ConditionStatus, ConditionType, Reason
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.conditions import Situation, health, overlaid, tuned
 from speculative_operator.tuning.policy import Policy, RestartLimits
+from speculative_operator.tuning.standings import Replicas, Sign, Standing
 from speculative_operator.tuning.state import State
+from speculative_operator.tuning.suspicion import Suspicion
 from speculative_operator.tuning.verdict import Verdict
 from speculative_operator.tuning.window import NoEvidence
 from tests.support.windows import Traffic, a_policy, course
@@ -155,3 +159,17 @@ def test_of_engines_that_cannot_be_tuned_it_is_said_what_is_lost_and_what_is_lef
     assert "suffix" in told.message
     assert "what another would bring is not known" in told.message
     assert said in told.message
+
+
+def test_a_replica_that_is_odd_in_two_things_is_one_replica() -> None:
+    """Its step time and its acceptance are off: no other is like it."""
+    state, policy = after(Traffic(GOOD), 3)
+    said = Suspicion(score=1.5, said=True)
+    signs = (Sign.ACCEPTANCE, Sign.STEP_TIME)
+
+    def told(*uids: str) -> str:
+        standings = tuple(Standing(uid, uid, sign, said, "Odd.") for uid in uids for sign in signs)
+        return health(replace(state, replicas=Replicas(standings)), policy).message
+
+    assert told("one") == "Odd."
+    assert told("one", "other") == "Odd. And 1 more like it."

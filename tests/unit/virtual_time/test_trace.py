@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,22 @@ def test_an_operator_that_is_restarted_every_20_seconds_does_as_well(
 
     print("", *restarted.lines(trace.TRACE), sep="\n  ")
     assert restarted.share >= undisturbed.share - NOISE
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_on_average_restarts_every_20_seconds_cost_nothing_beyond_the_noise(tmp_path: Path) -> None:
+    """One pair of runs may hide what several show."""
+    pairs = [
+        (
+            trace.play(tmp_path / f"{seed}", seed=seed).share,
+            trace.play(tmp_path / f"{seed}-restarted", seed=seed, restart_every=20.0).share,
+        )
+        for seed in (100, 200, 300, 400)
+    ]
+
+    undisturbed, restarted = map(statistics.mean, zip(*pairs, strict=True))
+    noise = statistics.stdev(share for share, _ in pairs)
+    print(f"\nundisturbed {undisturbed:.1%} ± {noise:.1%}, restarted {restarted:.1%}:", *pairs)
+    assert restarted >= undisturbed - max(noise, NOISE / 2)
+    assert min(share for _, share in pairs) >= LEAST
