@@ -87,10 +87,7 @@ class Reason(Explained):
         "WaitingForGpus",
         "Every node that fits has too few free GPUs; the pods start when some come free.",
     )
-    NO_NODE_FITS = (
-        "NoNodeFits",
-        "No node has the GPUs that are asked for, however many come free.",
-    )
+    NO_NODE_FITS = "NoNodeFits", "No node has the GPUs that are asked for, however many come free."
     UNSCHEDULABLE = "Unschedulable", "The scheduler finds no node; the message is its own."
     POD_NOT_ENDING = (
         "PodNotEnding",
@@ -152,10 +149,7 @@ class Reason(Explained):
         "Nothing has moved for rollout.progressDeadlineSeconds; the message says what is missing.",
     )
     SETTLED = "Settled", "What runs is what is wanted."
-    ON_TRIAL = (
-        "OnTrial",
-        "A new revision proves itself on one pod before the others follow.",
-    )
+    ON_TRIAL = "OnTrial", "A new revision proves itself on one pod before the others follow."
     NEVER_READY = "NeverReady", "A new revision's engine did not get ready in time."
     DOES_NOT_ANSWER = "DoesNotAnswer", "A new revision does not answer what the running one does."
     OUTPUT_DIFFERS = "OutputDiffers", "A new revision gives another output for the same prompts."

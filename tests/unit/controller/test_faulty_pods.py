@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import LABEL_SERVING
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.status import Findings, status
+from speculative_operator.controller.status import PassFindings, status
 from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.tuning.memory import from_data
@@ -115,7 +115,7 @@ def test_a_pod_that_a_budget_keeps_is_told_where_its_fault_is() -> None:
     one, other = cluster.seen().pods
     cluster.hung = {one.uid: f"Pod {one.name} hangs."}
     kept = replace(cluster.desired(), kept={one.uid: "A budget.", other.uid: "Another budget."})
-    found = status(cluster.model, cluster.seen(), kept, Findings(None, {}, None, cluster.now))
+    found = status(cluster.model, cluster.seen(), kept, PassFindings(None, {}, None, cluster.now))
     told_of = {each.type: each for each in found.conditions}
 
     assert told_of[ConditionType.READY].message == f"Pod {one.name} hangs. A budget."
