@@ -61,7 +61,7 @@ docs: .venv/ready ## Build the site of docs/ into dist/site; any warning is an e
 	@echo "built: $(CURDIR)/dist/site/index.html"
 
 .PHONY: golden
-golden: ## Rewrite the golden manifests of every example.
+golden: ## Rewrite the golden manifests of every example, and the golden statuses.
 	$(PYTHON) -m tools.golden
 
 ## A Kubernetes of one's own

@@ -15,7 +15,8 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @dataclass(frozen=True)
 class Request:
-    """One answered request. `name` is empty for lists and for objects that the server names."""
+    """One answered request. `name` is empty for lists and for objects that the server names. A dry
+    run is asked with a write's verb, and writes nothing."""
 
     at: datetime
     user: str
@@ -27,10 +28,11 @@ class Request:
     namespace: str
     name: str
     code: int
+    dry_run: bool
 
     @property
     def writes(self) -> bool:
-        return self.verb in WRITES
+        return self.verb in WRITES and not self.dry_run
 
 
 def requests(since: datetime, file: Path = AUDIT_LOG) -> Iterator[Request]:
@@ -55,4 +57,5 @@ def requests(since: datetime, file: Path = AUDIT_LOG) -> Iterator[Request]:
                     namespace=thing.get("namespace", ""),
                     name=thing.get("name", ""),
                     code=event.get("responseStatus", {}).get("code", 0),
+                    dry_run="dryRun=" in event.get("requestURI", ""),
                 )

@@ -1,6 +1,6 @@
-"""Builds the cluster's programs from their Go modules, once for each content of the module files.
+"""Builds programs from Go modules, once for each content of the modules: the cluster's, and ours.
 
-`python3 -m local.binaries` prints the folder that holds them.
+`python3 -m local.binaries` prints the folders that hold them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ class Module:
     ldflags: str = "-s -w"
 
     def key(self) -> str:
-        return content_key((self.folder / "go.mod", self.folder / "go.sum"), self.ldflags)
+        files = (*self.folder.glob("*.go"), self.folder / "go.mod", self.folder / "go.sum")
+        return content_key(files, self.ldflags)
 
 
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE = ("kubelet", "kube-proxy")
 CONTAINERD = "github.com/containerd/containerd/v2/cmd/"
 
-MODULES = (
+CLUSTER = (
     Module(
         LOCAL / "modules" / "kubernetes",
         (
@@ -56,15 +57,19 @@ MODULES = (
 )
 
 
-def folder() -> Path:
-    """Where the programs are (or will be) for the module files of this checkout."""
-    return CACHE / "binaries" / "-".join(module.key() for module in MODULES)
+GITOPS = (Module(LOCAL / "gitops", ((".", "gitops"),)),)
+"""What Flux would do to a cluster, for tests."""
 
 
-def build() -> Path:
-    """Builds what is missing, telling which program it is at; returns `folder()`."""
-    target = folder()
-    wanted = [(module, package, name) for module in MODULES for package, name in module.programs]
+def folder(modules: tuple[Module, ...] = CLUSTER) -> Path:
+    """Where the programs are (or will be) for the modules as they are in this checkout."""
+    return CACHE / "binaries" / "-".join(module.key() for module in modules)
+
+
+def build(modules: tuple[Module, ...] = CLUSTER) -> Path:
+    """Builds what is missing, telling which program it is at; returns their `folder()`."""
+    target = folder(modules)
+    wanted = [(module, package, name) for module in modules for package, name in module.programs]
     with alone(target):
         missing = [item for item in wanted if not (target / item[2]).exists()]
         for number, (module, package, name) in enumerate(missing, 1):
@@ -87,4 +92,4 @@ def _build(module: Module, package: str, program: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(build())
+    print(build(), build(GITOPS), sep="\n")

@@ -33,6 +33,8 @@ PACKAGES = {
     "/usr/sbin/ip": "iproute2",
     "/usr/bin/unshare": "util-linux",
     "/usr/bin/openssl": "openssl",
+    "/usr/bin/git": "git",
+    "/usr/bin/lua5.1": "lua5.1",
     "/usr/lib/x86_64-linux-gnu/libnuma.so.1": "libnuma1",
     "/usr/bin/promtool": "prometheus",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",

@@ -2,6 +2,7 @@
 
 A golden file holds all manifests of a new model, in the order in which they are applied.
 `tests/unit/goldens` compares them, and `python -m tools.validate` reads them as Kubernetes would.
+The statuses beside them (`tests/unit/goldens/statuses.py`) are written with them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from speculative_operator.resources.disruption_budget import disruption_budget
 from speculative_operator.resources.service import service
 from speculative_operator.resources.service_account import service_account
 from speculative_operator.tuning.schedule import ScheduleFile
+from tests.unit.goldens import statuses
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 EXAMPLES = CHECKOUT / "examples"
@@ -90,6 +92,7 @@ def main() -> None:
     for example in examples():
         (GOLDEN / example.name).write_text(golden(example))
     print(f"{len(names)} golden files in {GOLDEN.relative_to(CHECKOUT)}")
+    print(f"{statuses.write()} statuses in {statuses.STATUSES.relative_to(CHECKOUT)}")
 
 
 if __name__ == "__main__":

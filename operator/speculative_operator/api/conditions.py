@@ -81,7 +81,7 @@ class Reason(Explained):
 
     # Ready
     SERVING = "Serving", "All wanted replicas are ready and answer to the served names."
-    SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0, so nothing serves."
+    SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0: none is wanted, and nothing serves."
     STARTING = "Starting", "Pods run and the engines are still loading."
     WAITING_FOR_GPUS = (
         "WaitingForGpus",

@@ -76,6 +76,10 @@ def _column(name: str, kind: str, path: str, *, wide: bool = False) -> Schema:
     return {**column, "priority": 1} if wide else column
 
 
+UNSEEN = {"observedGeneration": -1}
+"""The status of a model that no operator has seen yet. No generation is -1, so that kstatus, which
+takes an object without a status for finished, waits. Flux's own kinds do the same."""
+
 COLUMNS = (
     _column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
     _column("Mode", "string", ".status.mode"),
@@ -141,6 +145,6 @@ def _resource_schema() -> Schema:
             "kind": {"type": "string", "description": f"{KIND}."},
             "metadata": {"type": "object"},
             "spec": structural(SpeculativeModelSpec, "validation"),
-            "status": structural(ModelStatus, "serialization"),
+            "status": {**structural(ModelStatus, "serialization"), "default": UNSEEN},
         },
     }

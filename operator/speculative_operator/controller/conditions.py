@@ -63,11 +63,14 @@ class PodFindings:
 def ready(
     wanted: int, desired: Desired, serving: Collection[str], cause: Trouble | None
 ) -> Verdict:
-    """Whether every wanted replica serves; if not, the `cause` in its own words."""
+    """Whether every wanted replica serves; if not, the `cause` in its own words.
+
+    A parked model is Ready: none is wanted, and a GitOps tool would wait for one for ever.
+    """
     if desired.current is None:
         return Verdict(ConditionStatus.FALSE, Reason.NOT_ACCEPTED, desired.accepted.message)
     if wanted == 0:
-        return Verdict(ConditionStatus.FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0.")
+        return Verdict(ConditionStatus.TRUE, Reason.SCALED_TO_ZERO, "spec.replicas is 0.")
     if len(serving) >= wanted:
         return Verdict(
             ConditionStatus.TRUE,
@@ -180,15 +183,18 @@ def conditions(
 
 
 def _for_kstatus(verdicts: Mapping[ConditionType, Verdict]) -> dict[ConditionType, Verdict]:
-    """Present only while True: Stalled repeats what the user must end, Reconciling the rest."""
+    """Present only while True: Stalled repeats what the user must end, Reconciling the rest, and
+    why it does not serve yet where that is known."""
     accepted = verdicts[ConditionType.ACCEPTED]
     moving = verdicts[ConditionType.PROGRESSING]
+    serves = verdicts[ConditionType.READY]
     if accepted.status is ConditionStatus.FALSE:
         return {ConditionType.STALLED: _as_true(accepted)}
     if moving.reason in STALLED_FOR_NOW:
         return {ConditionType.STALLED: _as_true(moving)}
     if moving.status is ConditionStatus.TRUE:
-        return {ConditionType.RECONCILING: moving}
+        hindered = serves.status is ConditionStatus.FALSE and serves.reason != Reason.STARTING
+        return {ConditionType.RECONCILING: _as_true(serves) if hindered else moving}
     return {}
 
 

@@ -209,6 +209,7 @@ def test_only_its_own_objects_are_written(change: dict[str, Any], complaint: str
         namespace="ours",
         name="m",
         code=200,
+        dry_run=False,
     )
 
     found = list(checker.writes([replace(sound, **change)], "ours"))

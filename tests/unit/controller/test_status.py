@@ -169,13 +169,16 @@ def test_what_status_said_of_tuning_stands_until_the_tuner_speaks(world: World) 
 def test_a_time_changes_only_with_its_status(world: World) -> None:
     """As in every Kubernetes condition; another reason is no transition."""
     before = told(world)
+    world.lose_readiness()
+    lost = told(world, before=before, now=LATER)
     world.edit(replicas=0)
     world.settle()
+    parked = told(world, before=before, now=LATER)
 
-    after = told(world, before=before, now=LATER)
-
-    assert condition(after, ConditionType.ACCEPTED).last_transition_time == NOW
-    assert condition(after, ConditionType.READY).last_transition_time == LATER
+    assert condition(lost, ConditionType.ACCEPTED).last_transition_time == NOW
+    assert condition(lost, ConditionType.READY).last_transition_time == LATER
+    assert condition(parked, ConditionType.READY).reason == Reason.SCALED_TO_ZERO
+    assert condition(parked, ConditionType.READY).last_transition_time == NOW
 
 
 def test_fallback_is_told_by_mode(world: World) -> None:

@@ -48,3 +48,16 @@ def test_a_patch_is_a_write_and_a_watch_is_not(tmp_path: Path) -> None:
     found = requests(datetime(2026, 11, 29, tzinfo=UTC), log)
 
     assert [request.verb for request in found if request.writes] == ["patch", "delete"]
+
+
+def test_a_dry_run_is_no_write(tmp_path: Path) -> None:
+    """GitOps tools ask for one all the time, to see whether anything differs."""
+    log = tmp_path / "audit.log"
+    event = json.loads(_event("2026-11-29T18:00:01.000000Z", "patch", resource="services"))
+    asked = {**event, "requestURI": "/api/v1/namespaces/a/services/b?dryRun=All&force=true"}
+    log.write_text(json.dumps(asked))
+
+    (found,) = requests(datetime(2026, 11, 29, tzinfo=UTC), log)
+
+    assert found.dry_run
+    assert not found.writes
