@@ -158,6 +158,30 @@ def test_flux_takes_the_examples_over_and_then_sends_nothing(
     assert [outcome.changed for outcome in others] == [()] * len(others)
 
 
+def test_a_number_of_replicas_that_an_autoscaler_sets_is_left_alone(
+    api: KubernetesApi,
+    cluster: ClusterAccess,
+    applied: tuple[Manifest, ...],
+    repository: Repository,
+    tmp_path: Path,
+) -> None:
+    """Where git has none. The two would scale it up and down for ever."""
+    model = next(each for each in applied if each["metadata"]["name"] == "qwen3-8b")
+    where = MODEL, model["metadata"]["namespace"], model["metadata"]["name"]
+    repository.commit(model=[model])
+
+    with flux(cluster, repository, tmp_path, timeout="1s") as running:
+        running.wait("it is Flux's", lambda _: True)
+        scaled = {"spec": {"replicas": 3}}
+        api.call("PATCH", f"{api.path(*where)}/scale", scaled, "application/merge-patch+json")
+        passed = running.wait_more(2, timeout=30)
+
+    live = api.get(*where)
+    assert live is not None
+    assert live["spec"]["replicas"] == 3
+    assert [outcome.changed for outcome in passed] == [(), ()]
+
+
 def _merged(live: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, dict):

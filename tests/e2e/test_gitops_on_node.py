@@ -75,7 +75,11 @@ def delivery(
         "metadata": {"name": place, "labels": {RUN_LABEL: run}},
     }
     references = {name: images.reference(name) for name in images.PROJECT_IMAGES}
-    chart = rendered(**install.values(references))
+    chart = tuple(
+        each
+        for each in rendered(**install.values(references))
+        if "helm.sh/hook" not in each["metadata"].get("annotations", {})
+    )
     model = models.simulated_model(NAME, replicas=1)
     model["metadata"]["namespace"] = place
     folder = tmp_path_factory.mktemp("gitops")
