@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 
 from local import binaries, images, kubectl, machine
+from local.addresses import NODE_ADDRESS
 from local.kubeconfig import CONTEXT
 from local.layout import KUBECONFIG
 from local.machine import Machine
@@ -21,6 +22,8 @@ from local.waiting import say
 CHART = CHECKOUT / "charts" / "speculative-operator"
 RELEASE = "speculative-operator"
 NAMESPACE = "speculative-system"
+PROMETHEUS_PORT = 9090
+"""On the node's address, where a test or a user may run one."""
 
 
 class InstallError(RuntimeError):
@@ -39,6 +42,7 @@ def values(references: Mapping[str, str]) -> Mapping[str, object]:
         "image": image(references["operator"]),
         "plugin": image(references["vllm-plugin"]),
         "engine": {"image": references["vllm-cpu"]},
+        "monitoring": {"prometheus": {"url": f"http://{NODE_ADDRESS}:{PROMETHEUS_PORT}"}},
     }
 
 

@@ -60,7 +60,7 @@ def operator() -> str:
         chart(
             "Errors",
             "By class. Unexpected is a fault of the operator: its log has the rest.",
-            _rate(ERRORS.series, "error"),
+            Line(f"{_rate(ERRORS.series, 'error').query} or vector(0)", "{{error}}"),
             unit=PER_SECOND,
         ),
         chart(

@@ -97,6 +97,16 @@ def test_counters_that_stand_still_under_load_are_no_evidence() -> None:
     assert isinstance(difference(old.counters, old, 5.0), Window)
 
 
+def test_a_page_that_is_older_than_the_window_does_not_stand_still() -> None:
+    """Prometheus scrapes every half minute or so; between two scrapes its page is the same."""
+    old = a_page(grown(100), running=4, age=40.0)
+
+    window = difference(old.counters, old, 60.0)
+
+    assert isinstance(window, Window)
+    assert not window.rows
+
+
 def test_an_idle_engines_counters_may_stand_still() -> None:
     """It is not stuck: it has nothing to do."""
     idle = a_page(grown(100), running=0, idle_seconds=60.0)

@@ -1,0 +1,101 @@
+"""A real Prometheus beside the local cluster, with the scrape configuration that the docs give."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.addresses import NODE_ADDRESS
+from local.install import PROMETHEUS_PORT
+from local.layout import KUBECONFIG
+from tests.support.api import until
+
+OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+ADDRESS = f"{NODE_ADDRESS}:{PROMETHEUS_PORT}"
+INTERVAL = "1s"
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """One that runs."""
+
+    process: subprocess.Popen[bytes]
+    started: float
+    """Unix time."""
+
+    def query(self, expression: str, at: float | None = None) -> list[Mapping[str, Any]]:
+        """The result of an instant query, now or at a moment in Unix time."""
+        asked = {"query": expression, **({} if at is None else {"time": str(at)})}
+        body = urllib.parse.urlencode(asked).encode()
+        try:
+            with urllib.request.urlopen(f"http://{ADDRESS}/api/v1/query", body, 30) as answer:
+                result: list[Mapping[str, Any]] = json.loads(answer.read())["data"]["result"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{expression}: {error.read().decode()}") from error
+        return result
+
+    def value(self, expression: str) -> float:
+        """The sum of what an expression gives; 0 for nothing."""
+        return sum(float(series["value"][1]) for series in self.query(expression))
+
+    def stop(self) -> None:
+        """As an outage does it."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def prometheus(folder: Path, namespace: str) -> Iterator[Prometheus]:
+    """Scrapes the operator, and the engines of one namespace, every second."""
+    configuration = folder / "prometheus.yml"
+    configuration.write_text(json.dumps(_configuration(namespace)))
+    log = (folder / "prometheus.log").open("wb")
+    command = (
+        "prometheus",
+        f"--config.file={configuration}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={ADDRESS}",
+    )
+    started = time.time()
+    process = subprocess.Popen(command, stdout=log, stderr=log)
+    running = Prometheus(process, started)
+    try:
+        until("Prometheus is ready", lambda: process.poll() is not None or _ready(), timeout=30)
+        assert process.poll() is None, (folder / "prometheus.log").read_text()
+        yield running
+    finally:
+        running.stop()
+        log.close()
+
+
+def _ready() -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{ADDRESS}/-/ready", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def _configuration(namespace: str) -> Mapping[str, Any]:
+    """The block in the docs, for the local cluster: whose API server it asks, and how often."""
+    text = OPERATIONS.read_text().partition("```yaml\nscrape_configs:\n")[2].partition("```")[0]
+    jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
+    places = {"speculative-operator": None, "speculative-engines": [namespace]}
+    for job in jobs:
+        (discovery,) = job["kubernetes_sd_configs"]
+        discovery["kubeconfig_file"] = str(KUBECONFIG)
+        if names := places[job["job_name"]]:
+            discovery["namespaces"] = {"names": names}
+        job |= {"scrape_interval": INTERVAL, "scrape_timeout": INTERVAL}
+    return {"scrape_configs": jobs}
