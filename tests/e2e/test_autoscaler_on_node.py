@@ -6,37 +6,12 @@ from pathlib import Path
 
 from tests.e2e.conftest import Operator
 from tests.support import models
-from tests.support.api import KubernetesApi, Manifest, until
-from tests.support.external_metrics import external_metric
+from tests.support.api import KubernetesApi, until
+from tests.support.external_metrics import autoscaler, external_metric
 from tests.support.served import Served, apply
 
 NAME = "scaled"
 TARGET = 2
-AT_ONCE = {"stabilizationWindowSeconds": 0}
-
-
-def autoscaler() -> Manifest:
-    """One to two replicas, so that each has `TARGET` requests that wait."""
-    target = {"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel", "name": NAME}
-    metric = {
-        "type": "External",
-        "external": {
-            "metric": {"name": "waiting"},
-            "target": {"type": "AverageValue", "averageValue": str(TARGET)},
-        },
-    }
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": NAME},
-        "spec": {
-            "scaleTargetRef": target,
-            "minReplicas": 1,
-            "maxReplicas": 2,
-            "metrics": [metric],
-            "behavior": {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE},
-        },
-    }
 
 
 def test_an_autoscaler_scales_the_model_and_nobody_undoes_it(
@@ -47,11 +22,12 @@ def test_an_autoscaler_scales_the_model_and_nobody_undoes_it(
     model = apply(api, place, models.simulated_model(NAME))
     model.wait_ready()
 
-    with external_metric(api, place, tmp_path, value=2 * TARGET) as metric:
-        api.create(autoscaler(), place)
+    value = [2 * TARGET]
+    with external_metric(api, place, tmp_path, lambda: value[0]):
+        api.create(autoscaler(NAME, TARGET), place)
         _wait_for(model, 2)
 
-        metric.value = TARGET
+        value[0] = TARGET
         _wait_for(model, 1)
         api.delete("HorizontalPodAutoscaler", place, NAME)
 

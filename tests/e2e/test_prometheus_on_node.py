@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from local.simulated_engine.assembly import choose_group
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, condition, until
+from tests.support.external_metrics import autoscaler, external_metric
 from tests.support.prometheus import Prometheus, prometheus
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
@@ -24,6 +26,10 @@ from tests.support.traffic import traffic
 CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
 TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
 CLIENTS = 4
+SLOTS, CROWD = 4, 16
+"""Requests that one engine of the autoscaled model takes at once, and clients: twelve wait for one
+replica, eight for two, and each replica may have four that wait."""
+
 ALERTS: list[dict[str, Any]] = [
     rule
     for group in yaml.safe_load((CHART / "rules" / "alerts.yaml").read_text())["groups"]
@@ -39,30 +45,47 @@ def scraped(place: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
 
 
 @pytest.fixture(scope="module")
-def by_source(
-    api: KubernetesApi, place: str, operator: Operator, scraped: Prometheus
+def loaded(
+    api: KubernetesApi,
+    place: str,
+    operator: Operator,
+    scraped: Prometheus,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Served]]:
-    """The same model twice under the same load: read from its pod, and from Prometheus."""
-    del operator, scraped
-    found = {}
-    for source in ("Pods", "Prometheus"):
-        manifest = models.simulated_model(
-            f"by-{source.lower()}",
-            target=TARGET,
-            method=METHOD,
-            workload=WORKLOAD,
-            tuning={"source": source},
-        )
-        found[source] = apply(api, place, manifest)
+    """The same model twice under the same load, read from its pod, and from Prometheus; and one
+    whose queue an autoscaler watches, under more load than one replica takes."""
+    del operator
+    group = {"target": TARGET, "method": METHOD, "workload": WORKLOAD}
+    manifests = [
+        models.simulated_model(name, tuning={"source": name.title()}, **group)
+        for name in ("pods", "prometheus")
+    ]
+    small = {"model": {"maxNumSeqs": SLOTS}, **group}
+    found = {
+        manifest["metadata"]["name"]: apply(api, place, manifest)
+        for manifest in (*manifests, models.simulated_model("queued", **small))
+    }
     for model in found.values():
         model.wait_ready()
-    read, asked = found["Pods"], found["Prometheus"]
-    with traffic(read.url(), read.name, CLIENTS), traffic(asked.url(), asked.name, CLIENTS):
+
+    def waiting() -> int:
+        return round(
+            scraped.value(f'vllm:num_requests_waiting{{namespace="{place}",model="queued"}}')
+        )
+
+    clients = {"pods": CLIENTS, "prometheus": CLIENTS, "queued": CROWD}
+    with ExitStack() as running:
+        folder = tmp_path_factory.mktemp("metric")
+        running.enter_context(external_metric(api, place, folder, waiting))
+        for name, model in found.items():
+            running.enter_context(traffic(model.url(), name, clients[name]))
+        api.create(autoscaler("queued", SLOTS), place)
         yield found
+        api.delete("HorizontalPodAutoscaler", place, "queued")
 
 
 def test_what_prometheus_has_scraped_leads_to_the_same_length(
-    by_source: dict[str, Served],
+    loaded: dict[str, Served],
 ) -> None:
     """The same traffic, the same evidence, the same decision."""
     group = choose_group(TARGET, METHOD, WORKLOAD)
@@ -70,7 +93,7 @@ def test_what_prometheus_has_scraped_leads_to_the_same_length(
     near_best = {k for k, value in goodput.items() if value >= 0.97 * max(goodput.values())}
 
     found = {
-        source: model.wait(
+        name: loaded[name].wait(
             f"K is one of {sorted(near_best)} and measured to be the best",
             lambda found: (
                 found["status"].get("proposalLength") in near_best
@@ -78,20 +101,46 @@ def test_what_prometheus_has_scraped_leads_to_the_same_length(
             ),
             timeout=120,
         )["status"]["proposalLength"]
-        for source, model in by_source.items()
+        for name in ("pods", "prometheus")
     }
 
     print(f"\n{found}, best within 3%: {sorted(near_best)}")
 
 
+def test_the_autoscaler_and_the_tuner_do_not_chase_each_other(
+    place: str, scraped: Prometheus, loaded: dict[str, Served]
+) -> None:
+    """One scales by the queue, the other plays K by the batch: a replica more makes neither of them
+    go back and forth."""
+    model, series = loaded["queued"], f'{{namespace="{place}",name="queued"}}'
+    model.wait(
+        "there are two replicas, and the best K is known",
+        lambda found: (
+            found["status"]["readyReplicas"] == 2
+            and condition(found, "Tuned").get("reason") == "BestMeasured"
+        ),
+        timeout=120,
+    )
+    switches = f"speculative_operator_model_switches_total{series}"
+    before = scraped.value(switches)
+    until(
+        "K stays for as long as it takes to measure it three times",
+        lambda: scraped.value("changes(speculation_prompts_total{model='queued'}[10s])") > 0,
+    )
+
+    rescaled = scraped.value(f"changes(speculative_operator_model_replicas_wanted{series}[10m])")
+    assert rescaled == 1
+    assert scraped.value(switches) - before <= 1
+
+
 def test_every_query_of_the_dashboards_returns_data(
-    api: KubernetesApi, place: str, scraped: Prometheus, by_source: dict[str, Served]
+    api: KubernetesApi, place: str, scraped: Prometheus, loaded: dict[str, Served]
 ) -> None:
     """A panel that is empty is worse than none: it looks as if nothing were wrong."""
     # A model that waits for GPUs, so that something is wrong.
     waits = models.simulated_model("waits", accelerator={"count": 16}, parallelism={"tensor": 16})
     apply(api, place, waits)
-    shown = {"$namespace": place, "$model": by_source["Prometheus"].name, "$__rate_interval": "20s"}
+    shown = {"$namespace": place, "$model": loaded["prometheus"].name, "$__rate_interval": "20s"}
     queries = {
         f"{path.name}: {panel['title']}": target["expr"]
         for path in sorted((CHART / "dashboards").glob("*.json"))
@@ -106,19 +155,19 @@ def test_every_query_of_the_dashboards_returns_data(
 
 
 def test_every_alert_is_raised_by_what_it_tells_of(
-    api: KubernetesApi, place: str, scraped: Prometheus, by_source: dict[str, Served]
+    api: KubernetesApi, place: str, scraped: Prometheus, loaded: dict[str, Served]
 ) -> None:
     """Each in its state, on the series of the real operator; the time that it waits is promtool's
     business."""
     overlay = {"spec": {"hostNetwork": True}}
     refused = models.simulated_model("refused", runtime={"podTemplate": overlay})
     apply(api, place, refused)
-    by_source["Pods"].world(acceptance=0.0)
-    by_source["Prometheus"].world(silent=True)
+    loaded["pods"].world(acceptance=0.0)
+    loaded["prometheus"].world(silent=True)
     raised = {
         "SpeculativeModelNoProgress": "refused",
-        "SpeculativeModelSilent": by_source["Prometheus"].name,
-        "SpeculativeModelAcceptanceCollapsed": by_source["Pods"].name,
+        "SpeculativeModelSilent": loaded["prometheus"].name,
+        "SpeculativeModelAcceptanceCollapsed": loaded["pods"].name,
         "SpeculativeModelWaitsForGpus": "waits",
     }
 
@@ -136,15 +185,15 @@ def test_every_alert_is_raised_by_what_it_tells_of(
                 partial(_is_raised, scraped, query, (place, raised[name])),
                 timeout=60,
             )
-    by_source["Pods"].world(acceptance=1.0)
-    by_source["Prometheus"].world(silent=False)
+    loaded["pods"].world(acceptance=1.0)
+    loaded["prometheus"].world(silent=False)
 
 
 def test_an_outage_of_prometheus_changes_nothing_and_is_named(
-    scraped: Prometheus, by_source: dict[str, Served]
+    scraped: Prometheus, loaded: dict[str, Served]
 ) -> None:
     """No evidence is not zero. The last test: Prometheus stays away."""
-    model = by_source["Prometheus"]
+    model = loaded["prometheus"]
     before = model.wait(
         "it speculates again", lambda found: found["status"].get("mode") == "Speculative"
     )

@@ -6,9 +6,8 @@ import json
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,36 +20,56 @@ NAME = "external-metrics"
 API_SERVICE = f"{VERSION}.{GROUP}"
 
 
-@dataclass
-class ExternalMetric:
-    """The metric's value, which a test may change."""
+AT_ONCE = {"stabilizationWindowSeconds": 0}
 
-    value: int
+Read = Callable[[], int]
+"""Gives the metric's value of now."""
 
 
 @contextmanager
-def external_metric(
-    api: KubernetesApi, namespace: str, folder: Path, value: int
-) -> Iterator[ExternalMetric]:
-    """Every metric of the group has this value, for as long as the body runs."""
-    metric = ExternalMetric(value)
-    server = ThreadingHTTPServer((NODE_ADDRESS, 0), _handler(metric))
+def external_metric(api: KubernetesApi, namespace: str, folder: Path, read: Read) -> Iterator[None]:
+    """Every metric of the group has the value that is read, for as long as the body runs."""
+    server = ThreadingHTTPServer((NODE_ADDRESS, 0), _handler(read))
     server.socket = _encrypted(folder).wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for manifest in _service(server.server_port):
         api.create(manifest, namespace)
     api.create(_api_service(namespace), None)
     try:
-        yield metric
+        yield
     finally:
         api.delete("APIService", None, API_SERVICE)
         server.shutdown()
 
 
-def _handler(metric: ExternalMetric) -> type[BaseHTTPRequestHandler]:
+def autoscaler(model: str, waiting: int) -> Manifest:
+    """One to two replicas of a model, so that each has so many requests that wait."""
+    target = {"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel", "name": model}
+    metric = {
+        "type": "External",
+        "external": {
+            "metric": {"name": "waiting"},
+            "target": {"type": "AverageValue", "averageValue": str(waiting)},
+        },
+    }
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": model},
+        "spec": {
+            "scaleTargetRef": target,
+            "minReplicas": 1,
+            "maxReplicas": 2,
+            "metrics": [metric],
+            "behavior": {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE},
+        },
+    }
+
+
+def _handler(read: Read) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps(_answer(self.path, metric.value)).encode()
+            body = json.dumps(_answer(self.path, read)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -63,7 +82,7 @@ def _handler(metric: ExternalMetric) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _answer(path: str, value: int) -> Manifest:
+def _answer(path: str, read: Read) -> Manifest:
     """The list of one value, or the group's resources, which the API server asks for."""
     if "/namespaces/" not in path:
         resource = {"name": "waiting", "namespaced": True, "kind": "ExternalMetricValueList"}
@@ -74,7 +93,7 @@ def _answer(path: str, value: int) -> Manifest:
             "resources": [{**resource, "singularName": "", "verbs": ["get"]}],
         }
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    item = {"metricName": "waiting", "metricLabels": {}, "timestamp": now, "value": str(value)}
+    item = {"metricName": "waiting", "metricLabels": {}, "timestamp": now, "value": str(read())}
     return {
         "kind": "ExternalMetricValueList",
         "apiVersion": f"{GROUP}/{VERSION}",
