@@ -20,7 +20,7 @@ from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, condition, until
 from tests.support.external_metrics import autoscaler, external_metric
-from tests.support.prometheus import Prometheus, prometheus
+from tests.support.prometheus import Prometheus, as_documented, prometheus
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
@@ -41,7 +41,7 @@ ALERTS: list[dict[str, Any]] = [
 @pytest.fixture(scope="module")
 def scraped(place: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Prometheus, from before there is a model."""
-    with prometheus(tmp_path_factory.mktemp("prometheus"), place) as running:
+    with prometheus(tmp_path_factory.mktemp("prometheus"), as_documented(place)) as running:
         yield running
 
 

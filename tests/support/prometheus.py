@@ -25,6 +25,9 @@ OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 ADDRESS = f"{NODE_ADDRESS}:{PROMETHEUS_PORT}"
 INTERVAL = "1s"
 
+OUTSIDE = {"kubeconfig_file": str(KUBECONFIG)}
+"""How pods are found by one that runs in none."""
+
 
 @dataclass(frozen=True)
 class Prometheus:
@@ -49,6 +52,14 @@ class Prometheus:
         """The sum of what an expression gives; 0 for nothing."""
         return sum(float(series["value"][1]) for series in self.query(expression))
 
+    def alerts(self) -> list[str]:
+        """The alerts that it has rules for."""
+        with urllib.request.urlopen(
+            f"http://{ADDRESS}/api/v1/rules?type=alert", None, 30
+        ) as answer:
+            groups = json.loads(answer.read())["data"]["groups"]
+        return [rule["name"] for group in groups for rule in group["rules"]]
+
     def stop(self) -> None:
         """As an outage does it."""
         self.process.kill()
@@ -56,14 +67,14 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(folder: Path, namespace: str) -> Iterator[Prometheus]:
-    """Scrapes the operator, and the engines of one namespace, every second."""
-    configuration = folder / "prometheus.yml"
-    configuration.write_text(json.dumps(_configuration(namespace)))
+def prometheus(folder: Path, configuration: Mapping[str, Any]) -> Iterator[Prometheus]:
+    """Runs with a configuration for as long as the body does."""
+    file = folder / "prometheus.yml"
+    file.write_text(json.dumps(configuration))
     log = (folder / "prometheus.log").open("wb")
     command = (
         "prometheus",
-        f"--config.file={configuration}",
+        f"--config.file={file}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={ADDRESS}",
     )
@@ -87,14 +98,15 @@ def _ready() -> bool:
         return False
 
 
-def _configuration(namespace: str) -> Mapping[str, Any]:
-    """The block in the docs, for the local cluster: whose API server it asks, and how often."""
+def as_documented(namespace: str) -> Mapping[str, Any]:
+    """The block in the docs, for the local cluster: the operator, and the engines of a namespace,
+    every second."""
     text = OPERATIONS.read_text().partition("```yaml\nscrape_configs:\n")[2].partition("```")[0]
     jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
     places = {"speculative-operator": None, "speculative-engines": [namespace]}
     for job in jobs:
         (discovery,) = job["kubernetes_sd_configs"]
-        discovery["kubeconfig_file"] = str(KUBECONFIG)
+        discovery |= OUTSIDE
         if names := places[job["job_name"]]:
             discovery["namespaces"] = {"names": names}
         job |= {"scrape_interval": INTERVAL, "scrape_timeout": INTERVAL}

@@ -60,7 +60,7 @@ def operator() -> str:
         chart(
             "Errors",
             "By class. Unexpected is a fault of the operator: its log has the rest.",
-            Line(f"{_rate(ERRORS.series, 'error').query} or vector(0)", "{{error}}"),
+            _rate(ERRORS.series, "error"),
             unit=PER_SECOND,
         ),
         chart(

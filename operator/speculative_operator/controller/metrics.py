@@ -17,6 +17,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from speculative_operator import __version__
+from speculative_operator.cluster.client import Refused
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import BackOff, Outcome
 from speculative_operator.controller import described
@@ -25,10 +26,13 @@ from speculative_operator.controller.fleet import Told
 from speculative_operator.controller.lease_metrics import LeaseMetrics, Term
 from speculative_operator.controller.model_metrics import ModelMetrics
 from speculative_operator.engine.unreadable import PageUnreadable
-from speculative_operator.errors import EngineSilent, OperatorError
+from speculative_operator.errors import ClusterFault, Contested, EngineSilent, NotAllowed, NotOurs
 from speculative_operator.tuning.page import Page
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+ERRORS = tuple(kind.__name__ for kind in (NotOurs, Contested, NotAllowed, ClusterFault, Refused))
+UNEXPECTED = "Unexpected"
 
 # One series more for each counter, which nobody asks for.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -54,6 +58,8 @@ class Metrics:
         self._gauge(described.BUILD_INFO).labels(__version__).set(1)
         self._passes = self._histogram(described.PASSES)
         self._errors = self._counter(described.ERRORS)
+        for name in (*ERRORS, UNEXPECTED):
+            self._errors.labels(name)  # counted from 0 on: the first one is a growth, too
         self._requests = self._counter(described.API_REQUESTS)
         self._reads = self._histogram(described.ENGINE_READS)
 
@@ -77,8 +83,8 @@ class Metrics:
 
     def failed(self, error: Exception) -> None:
         """One pass that an error has ended or cut short."""
-        known = isinstance(error, OperatorError)
-        self._errors.labels(type(error).__name__ if known else "Unexpected").inc()
+        name = type(error).__name__
+        self._errors.labels(name if name in ERRORS else UNEXPECTED).inc()
 
     def timed(
         self, work: Callable[[Reference], Awaitable[Outcome]]

@@ -16,6 +16,15 @@ from speculative_operator.tuning.rule import options
 from speculative_operator.tuning.state import Bucket, State
 from speculative_operator.tuning.window import Window
 
+DECIDED = (
+    EventReason.PROPOSAL_LENGTH_CHANGED,
+    EventReason.FELL_BACK,
+    EventReason.SPECULATION_RESUMED,
+    EventReason.FELL_BACK_BY_RESTART,
+    EventReason.RECOMMENDED,
+)
+"""What a decision may be; each is counted from 0 on, so that the first one is a growth, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Regret:
@@ -34,7 +43,7 @@ class Tally:
     switches   changes of K that were played
     """
 
-    decisions: Mapping[EventReason, int] = field(default_factory=dict)
+    decisions: Mapping[EventReason, int] = field(default_factory=lambda: dict.fromkeys(DECIDED, 0))
     switches: int = 0
     regret: Regret = Regret()
 
@@ -44,7 +53,7 @@ class Tally:
         """With one more decision. `before` is the state that it began with."""
         decisions = dict(self.decisions)
         for change in decision.changes:
-            decisions[change.reason] = decisions.get(change.reason, 0) + 1
+            decisions[change.reason] += 1
         lost = regret(window, before, decision.state, policy) if window is not None else Regret()
         return replace(
             self,
