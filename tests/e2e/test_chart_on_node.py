@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -15,18 +16,27 @@ from typing import Any
 import pytest
 import yaml
 
-from local import audit, buildah, images, install
+from local import audit, binaries, buildah, images, install, machine
 from local.access import ClusterAccess
 from local.waiting import wait_for
 from tests.conftest import RUN_LABEL
-from tests.support.api import KubernetesApi, until
-from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
+from tests.support.api import KubernetesApi, Manifest, until
+from tests.support.helm import (
+    CHART,
+    RELEASE,
+    RELEASE_NAMESPACE,
+    helm,
+    of_kind,
+    on,
+    rendered,
+)
 from tests.support.kubectl import Kubectl
 from tests.support.release import OURS, READY_LIMIT, LiveModel, own_values, uninstall, upgrade
 
 MODELS = "speculativemodels.speculation.dev"
 pytestmark = pytest.mark.timeout(600)  # seconds: the first one waits for two installs
 FORBIDDEN = 403
+METRICS_PORT = 8080
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
 
@@ -236,6 +246,43 @@ def test_the_operator_answers_its_own_metrics(kubectl: Kubectl, upgraded: Upgrad
         assert b"# TYPE" in answer.read()
 
 
+def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
+    api: KubernetesApi, upgraded: Upgraded
+) -> None:
+    """No policy is enforced on the local node, so the connections that are open are looked at."""
+    (policy,) = of_kind(rendered(networkPolicy={"enabled": True}), "NetworkPolicy")
+    let_out = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+    operators = f"app.kubernetes.io/instance={RELEASE}"
+
+    connected = {
+        port
+        for pod in api.all("Pod", RELEASE_NAMESPACE, operators)
+        for port in connected_ports(pod)
+    }
+
+    assert {443, 9405} <= connected <= let_out
+
+
+def connected_ports(pod: Manifest) -> set[int]:
+    """The other ends' ports of the connections that a pod has opened."""
+    (status,) = pod["status"]["containerStatuses"]
+    task = status["containerID"].removeprefix("containerd://")
+    listing = inside(str(binaries.folder() / "ctr"), "--namespace=k8s.io", "tasks", "ls")
+    pid = next(line.split()[1] for line in listing.splitlines() if line.startswith(task))
+    ends = [
+        tuple(int(end.rpartition(":")[2], 16) for end in line.split()[1:3])
+        for table in ("tcp", "tcp6")
+        for line in inside("cat", f"/proc/{pid}/net/{table}").splitlines()[1:]
+    ]
+    return {there for here, there in ends if there and here != METRICS_PORT}
+
+
+def inside(*command: str) -> str:
+    """What a program says in the node."""
+    argv = machine.require().inside(*command)
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
 def test_an_uninstall_keeps_the_crd_and_all_that_serves(
     kubectl: Kubectl, upgraded: Upgraded
 ) -> None:
@@ -276,11 +323,20 @@ def test_another_operator_rolls_nothing(
 def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:
     """A right that is missing shows only once it is needed, and then in somebody's cluster.
 
-    By now it has made a model and found it again twice; here it rolls it out and deletes it.
+    By now it has made a model and found it again twice; here it repairs each kind of child, makes
+    and takes away what a model has only at times, rolls it out twice and deletes it.
     """
     model = upgraded.model
-    model.patch({"runtime": {"env": [{"name": "ANY", "value": "other"}]}})
+    model.patch({"replicas": 2})
     model.wait_until_settled()
+    for kind in ("serviceaccounts", "services", "poddisruptionbudgets"):
+        model.spoil_labels(kind)
+        wait_for(f"{kind} are put right", lambda kind=kind: model.labelled(kind), limit=30)  # type: ignore[misc]
+    model.patch({"replicas": 1, "runtime": {"env": [{"name": "ANY", "value": "other"}]}})
+    model.wait_until_settled()
+    model.patch({"runtime": {"serviceAccountName": "default"}})
+    model.wait_until_settled()
+    wait_for("its own account is gone", lambda: not model.count("serviceaccounts"), limit=30)
     model.delete()
 
     assert_never_refused(model.namespace, f"{RELEASE_NAMESPACE}:{RELEASE}", upgraded.since)

@@ -18,6 +18,7 @@ from tests.support.models import QUICK_PROBES
 
 EXAMPLE = CHART.parents[1] / "examples" / "local-simulated.yaml"
 READY_LIMIT = 120.0
+WRONG = "app.kubernetes.io/name=wrong"
 OURS = (RELEASE, f"--namespace={RELEASE_NAMESPACE}")
 
 
@@ -93,8 +94,7 @@ class LiveModel:
 
     def containers(self) -> tuple[tuple[str, str], ...]:
         """UID of each pod and id of its container: other ones after any restart."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
+        pods = self._pods()
         return tuple(
             (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["containerID"])
             for pod in pods["items"]
@@ -102,9 +102,22 @@ class LiveModel:
 
     def templates(self) -> set[str]:
         """Hashes of the templates that its pods were made from."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
-        pods = json.loads(self._kubectl("get", "pods", self._where, selector, "--output=json"))
+        pods = self._pods()
         return {pod["metadata"]["labels"]["pod-template-hash"] for pod in pods["items"]}
+
+    def spoil_labels(self, resource: str) -> None:
+        """Somebody else labels its objects of a kind."""
+        self._kubectl("label", resource, self._where, self._selector(), WRONG, "--overwrite")
+
+    def labelled(self, resource: str) -> bool:
+        """Whether its objects of a kind have our label again."""
+        wrong = f"{self._selector()},{WRONG}"
+        return not self._kubectl("get", resource, self._where, wrong, "--output=name")
+
+    def count(self, resource: str) -> int:
+        """Of its objects of a kind."""
+        found = self._kubectl("get", resource, self._where, self._selector(), "--output=name")
+        return len(found.splitlines())
 
     def patch(self, spec: Mapping[str, Any]) -> None:
         patch = json.dumps({"spec": spec})
@@ -112,9 +125,17 @@ class LiveModel:
 
     def delete(self) -> None:
         """Deletes the model and waits until its pods are gone with it."""
-        selector = f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+        selector = self._selector()
         self._kubectl("delete", "spm", self._name, self._where)
         self._kubectl("wait", "--for=delete", "pods", self._where, selector, "--timeout=50s")
+
+    def _selector(self) -> str:
+        return f"--selector={LABEL_MODEL_UID}={self.read()['metadata']['uid']}"
+
+    def _pods(self) -> Any:
+        return json.loads(
+            self._kubectl("get", "pods", self._where, self._selector(), "--output=json")
+        )
 
     def _has(self, kind: str, value: str) -> bool:
         conditions = self.read().get("status", {}).get("conditions", ())
