@@ -28,9 +28,10 @@ logger = logging.getLogger(__name__)
 class LeaseSettings:
     """Which Lease, who asks for it, and how long things may take, in seconds.
 
-    pause  between two renewals
-    look   between two looks of a standby: with it, whoever waits takes over at most so long after
-           the Lease has run out
+    pause    between two renewals
+    look     between two looks of a standby, and from a failed renewal to the next: whoever waits
+             takes over at most so long after the Lease has run out
+    request  for one try, so that a connection that is dead leaves time for another one
     """
 
     namespace: str
@@ -40,6 +41,7 @@ class LeaseSettings:
     deadline: float = 20.0
     pause: float = 5.0
     look: float = 1.0
+    request: float = 10.0
 
 
 class LeaseLost(ClusterFault):
@@ -84,16 +86,19 @@ class Lease:
 
     async def acquire(self) -> None:
         """Returns once this process leads."""
-        while not await self._attempt():
+        while not await self._attempt_within(self._settings.request):
             await self._sleep(min(self._settings.look, self._left() or self._settings.look))
         logger.info("leading", extra={"lease": self._settings.name, "term": self.term})
 
     async def keep(self) -> None:
         """Renews until cancelled; raises LeaseLost when it is taken or could not be renewed."""
+        wait = self._settings.pause
         while True:
-            await self._sleep(self._settings.pause)
+            await self._sleep(wait)
             if self._leads() and await self._renew_in_time():
+                wait = self._settings.pause
                 continue
+            wait = self._settings.look
             if self._seen is None or not self._holds(self._seen):
                 raise self._lost("somebody else has taken or deleted the Lease")
             if not self._leads():
@@ -104,10 +109,12 @@ class Lease:
         if self._seen is None or not self._leads():
             return
         self._renewed_at = None
+        lease = self._lease(self._seen, holder="", duration=1)
         try:
-            self._look(await self._client.replace(self._lease(self._seen, holder="", duration=1)))
-        except ClusterFault as fault:
-            logger.warning("Lease not released: %s", fault)
+            async with asyncio.timeout(self._settings.request):
+                self._look(await self._client.replace(lease))
+        except (ClusterFault, TimeoutError) as fault:
+            logger.warning("Lease not released: %s", fault or "no answer")
 
     def _leads(self) -> bool:
         """Whether nobody else can have taken the Lease since this process renewed it."""
@@ -122,8 +129,11 @@ class Lease:
     async def _renew_in_time(self) -> bool:
         assert self._renewed_at is not None  # noqa: S101 - asked while it leads
         left = self._settings.deadline - (self._clock() - self._renewed_at)
+        return await self._attempt_within(min(left, self._settings.request))
+
+    async def _attempt_within(self, seconds: float) -> bool:
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(seconds):
                 return await self._attempt()
         except TimeoutError:
             return False

@@ -258,6 +258,34 @@ async def test_a_deleted_lease_is_no_free_one_for_who_has_seen_its_holder(
     assert second.term == ("l2", 1)
 
 
+async def test_a_renewal_without_an_answer_is_sent_again_in_time(
+    server: Server, clock: Clock
+) -> None:
+    """A connection that died unnoticed must not cost the leadership."""
+    hanging = [True]
+
+    class Hanging(Server):
+        async def replace(self, manifest: Manifest) -> Manifest:
+            if self.lease and self.lease["spec"].get("holderIdentity") and hanging:
+                hanging.clear()
+                await asyncio.Event().wait()
+            return await super().replace(manifest)
+
+    settings = LeaseSettings("system", "operator", "a", request=0.01)
+    silent = Hanging()
+    lease = Lease(cast(Client, silent), settings, clock=clock, sleep=clock.sleep)
+    await lease.acquire()
+    assert silent.lease is not None
+    first = silent.lease["metadata"]["resourceVersion"]
+
+    keeping = asyncio.create_task(lease.keep())
+    while silent.lease["metadata"]["resourceVersion"] == first:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+    assert clock.now < settings.deadline
+    keeping.cancel()
+
+
 async def test_two_that_start_together_agree_on_one(server: Server, clock: Clock) -> None:
     """One of them makes the Lease first."""
     first, second = a_lease(server, clock, "a"), a_lease(server, clock, "b")
