@@ -59,6 +59,13 @@ CLUSTER = (
 
 GITOPS = (Module(LOCAL / "gitops", ((".", "gitops"),)),)
 """What Flux would do to a cluster, for tests."""
+HELM_UNITTEST = (
+    Module(
+        LOCAL / "modules" / "helm-unittest",
+        (("github.com/helm-unittest/helm-unittest/cmd/helm-unittest", "helm-unittest"),),
+    ),
+)
+"""Plays the suites of the chart, in the long tests."""
 
 
 def folder(modules: tuple[Module, ...] = CLUSTER) -> Path:
