@@ -17,7 +17,7 @@ from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.schema import UNSEEN
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.status import Findings, unread
+from speculative_operator.controller.status import PassFindings, unread
 from speculative_operator.controller.status import status as status_of
 from speculative_operator.tuning.conditions import health
 from speculative_operator.tuning.conditions import tuned as best
@@ -233,7 +233,7 @@ def _measured(traffic: Traffic, windows: int) -> Manifest:
 
 def _at(world: World, at: float, before: ModelStatus | None = None) -> Status:
     answers = {pod.incarnation: Answer() for pod in world.seen().pods if pod.ready}
-    found = Findings(before, answers, None, at)
+    found = PassFindings(before, answers, None, at)
     return status_of(world.model, world.seen(), aim(world, at - MADE), found).wire()
 
 

@@ -20,6 +20,7 @@ def a_request(verb: str, group: str, resource: str, subresource: str = "", **mor
         namespace="prod",
         name="",
         code=more.get("code", 200),
+        dry_run=False,
     )
 
 
