@@ -186,7 +186,6 @@ def test_a_good_draft_brings_speculation_back(tiny: Served) -> None:
     assert report.failed == 0, report.failures
 
 
-@pytest.mark.long  # until it was seen to pass twice
 def test_an_unrelated_draft_is_rolled_back_by_itself_under_load(tiny: Served) -> None:
     """It says the same, and at no K comes near; nobody who sends requests notices."""
     tiny.wait_ready()
