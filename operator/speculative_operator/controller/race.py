@@ -10,7 +10,7 @@ from speculative_operator.controller.answers import Answers, gathered, pages_of
 from speculative_operator.plan.trial import Hangs, NotCompared, Speed
 from speculative_operator.tuning.contest import contest
 from speculative_operator.tuning.gather import Gathering
-from speculative_operator.tuning.hang import Pulse, pulse
+from speculative_operator.tuning.hang import HANG_SECONDS, Pulse, pulse
 from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.window import Window, merged
 
@@ -23,9 +23,13 @@ SILENT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True)
 class Side:
-    """What the engines of one revision have done, between one reading and the next."""
+    """What the engines of one revision have done, between one reading and the next. `heard` is when
+    one of them gave a page the last time, and `timed` whether one has ever told step times: the
+    plugin of an engine that is ending goes first."""
 
     open: Gathering
+    heard: float | None = None
+    timed: bool = False
     stretches: tuple[Window, ...] = ()
     pages: tuple[Page, ...] = ()
     pulses: Mapping[str, Pulse] = field(default_factory=dict)
@@ -33,11 +37,13 @@ class Side:
     def read(self, answers: Answers, now: float) -> Side:
         """With one more reading of all of them."""
         gathering = gathered(self.open, answers, answers, now)
-        stretch = merged(gathering.windows().values())
+        stretch, pages = merged(gathering.windows().values()), tuple(pages_of(answers))
         return Side(
             open=gathering.next(now),
+            heard=now if pages else self.heard,
+            timed=self.timed or any(page.plugin and page.measured for page in pages),
             stretches=(*self.stretches, stretch) if stretch.rows else self.stretches,
-            pages=tuple(pages_of(answers)),
+            pages=pages,
             pulses={
                 uid: pulse(self.pulses.get(uid), page, now)
                 for uid, page in answers.items()
@@ -50,10 +56,14 @@ class Side:
         """Whether an engine has requests and ends no step."""
         return any(each.hangs for each in self.pulses.values())
 
+    def mute(self, now: float) -> bool:
+        """Whether no engine gives pages any more."""
+        return self.heard is not None and now - self.heard >= HANG_SECONDS
+
     @property
     def silent(self) -> bool:
         """Whether no engine has given a page yet."""
-        return not self.open.bases
+        return self.heard is None
 
     @property
     def idle(self) -> bool:
@@ -82,9 +92,9 @@ class Race:
     def speed(self, arms: Iterable[int], now: float) -> Speed | None:
         """How they compare; None while nothing can be said."""
         since, sides = now - self.opened, (self.running, self.new)
-        if self.new.hangs:
+        if self.new.hangs or (self.new.mute(now) and not self.running.mute(now)):
             return Hangs()
-        untimed = any(not page.plugin or not page.measured for side in sides for page in side.pages)
+        untimed = any(side.pages and not side.timed for side in sides)
         silent = any(side.silent for side in sides)
         if untimed or (silent and since >= SILENT_SECONDS):
             return NotCompared("Speed is not compared: the engines do not report step times.")

@@ -34,7 +34,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Hangs:
-    """The engine on trial has requests and ends no step."""
+    """The engine on trial has requests and ends no step, or gives no page any more."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _compared(pod: TrialPod, spec: TrialSpec, output: str, speed: Speed | None) 
     if isinstance(speed, NotCompared):
         return Promote(f"{output} {speed.words}", Reason.SPEED_NOT_MEASURED)
     if isinstance(speed, Hangs):
-        words = "Its engine has requests and has ended no step for a minute or more."
+        words = "Its engine hangs: for a minute it has ended no step, or given no page."
         return Reject(Reason.ENGINE_HANGS, words)
     least = math.log1p(-spec.max_slowdown_percent / 100)
     if isinstance(speed, Contest):

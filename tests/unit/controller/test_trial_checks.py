@@ -224,14 +224,33 @@ async def test_speed_is_known_after_a_while_of_traffic(checks: TrialChecks, fake
     assert findings.speed.at_least > -0.1
 
 
-async def test_an_engine_on_trial_that_hangs_is_found_out(
+async def test_the_last_words_of_an_engine_that_ends_are_no_reason_to_promote_it(
     checks: TrialChecks, fakes: Fakes
 ) -> None:
-    """It has requests, and its counters stand still, while the running one works."""
+    """Its plugin is gone while vLLM's own metrics still answer."""
 
     def pages(replica: Replica, now: float) -> Page:
-        steps = int(400 * (now + 1)) if replica is OLD else 400
-        return a_page(Traffic(GOOD).window({4: steps}), idle_seconds=0 if replica is OLD else now)
+        ends = replica is NEW and now >= 4
+        return a_page(Traffic(GOOD).window({4: int(9 * (now + 1))}), plugin="" if ends else "0.1.0")
+
+    fakes.pages = pages
+    findings = await found(checks, fakes, ON_SERVICE)
+
+    assert isinstance(findings.speed, Contest)
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["with a page", "mute"])
+async def test_an_engine_on_trial_that_hangs_is_found_out(
+    checks: TrialChecks, fakes: Fakes, *, answers: bool
+) -> None:
+    """It has requests, and its counters stand still or its page stays away, since a hanging core
+    serves that, while the running one works."""
+
+    def pages(replica: Replica, now: float) -> Page | None:
+        if replica is OLD:
+            return a_page(Traffic(GOOD).window({4: int(400 * (now + 1))}))
+        window = Traffic(GOOD).window({4: 400})
+        return a_page(window, idle_seconds=now) if answers or not now else None
 
     fakes.pages = pages
     findings = await found(checks, fakes, ON_SERVICE)
