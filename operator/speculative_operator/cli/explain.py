@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from speculative_operator.api.conditions import ConditionType
-from speculative_operator.api.status import Evidence, ModelStatus, OtherVariant
+from speculative_operator.api.status import Alternative, Evidence, ModelStatus, OtherVariant, WhyNot
 from speculative_operator.cli import words
 from speculative_operator.cli.chart import goodput_chart
 from speculative_operator.cli.course import points
@@ -16,6 +16,21 @@ from speculative_operator.cli.source import Found, NothingKnown, Record
 from speculative_operator.tuning.alternatives import alternatives
 
 TOLD = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
+KNOWN = frozenset(
+    {
+        WhyNot.SLOWER,
+        WhyNot.BELOW_MINIMUM_GAIN,
+        WhyNot.NO_SURE_GAIN,
+        WhyNot.WAITS_FOR_TRAFFIC,
+        WhyNot.ANOTHER_IS_FASTER,
+        WhyNot.RECOMMENDED,
+        WhyNot.LONGER_STEPS,
+        WhyNot.LOSES_TOO_MUCH,
+    }
+)
+"""Reasons that rest on a measurement; where it is none of these batch sizes, it is one of others.
+"""
+
 MOST_BUCKETS = 6
 MOST_DECISIONS = 5
 WIDTH = 80
@@ -92,10 +107,21 @@ def _alternatives(evidence: Evidence, now: float) -> Table:
     table.add_column("timed")
     table.add_column("why not")
     for other in evidence.alternatives:
-        goodput = "-" if other.goodput is None else f"{other.goodput:.1f}"
         timed = words.ago(other.measured_at, now)
+        if other.measured_at is None and other.reason in KNOWN:
+            timed = "elsewhere"
+        goodput = _expected(other, evidence.goodput)
         table.add_row(str(other.proposal_length), goodput, timed, other.message)
     return table
+
+
+def _expected(other: Alternative, now: float | None) -> str:
+    """Goodput with its standard error, which tells a measurement from a guess."""
+    if other.goodput is None:
+        return "-"
+    if now is None or other.error_percent is None:
+        return f"{other.goodput:.0f}"
+    return f"{other.goodput:.0f} ± {now * other.error_percent / 100:.0f}"
 
 
 def _past(console: Console, record: Record) -> None:

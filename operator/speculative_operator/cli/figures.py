@@ -15,10 +15,9 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from speculative_operator.api.status import WhyNot
 from speculative_operator.cli import course, words
 from speculative_operator.cli.source import Record
-from speculative_operator.tuning.alternatives import alternatives
+from speculative_operator.tuning.alternatives import alternatives, timed_anywhere
 from speculative_operator.tuning.page import Proposed
 from speculative_operator.tuning.verdict import Change
 
@@ -118,7 +117,8 @@ def step_cost(record: Record) -> str:
     curves = {}
     for name in busiest(record):
         cost = state.buckets[name].cost
-        known = {k: cost.of(k) for k in record.policy.choices if cost.measured(k, 0)}
+        timed = (k for k in record.policy.choices if timed_anywhere(state, k))
+        known = {k: cost.of(k) for k in timed if cost.measured(k, 0)}
         means = {k: math.exp(estimate.mean) for k, estimate in known.items()}
         curves[name] = {0: (1.0, 0.0)} | {
             k: (mean, mean * math.sqrt(known[k].variance)) for k, mean in means.items()
@@ -130,10 +130,12 @@ def expected_goodput(record: Record) -> str:
     """Goodput at each measured K over that of the K in force, a curve for each batch bucket."""
     curves = {}
     for name in busiest(record):
-        curves[name] = {record.state.buckets[name].length: (1.0, 0.0)} | {
+        bucket = record.state.buckets[name]
+        curves[name] = {bucket.length: (1.0, 0.0)} | {
             other.length: (1.0 + other.gain, other.error)
             for other in alternatives(record.state, record.policy, name)
-            if other.reason is not WhyNot.NOT_MEASURED
+            if timed_anywhere(record.state, other.length)
+            and bucket.cost.measured(other.length, bucket.length)
             and other.gain is not None
             and other.error is not None
         }

@@ -117,11 +117,11 @@ def _measured(state: State, policy: Policy, words: str) -> Verdict:
         return Verdict(FALSE, Reason.MEASURING, f"{words}; others are being tried.")
     if policy.throughput_loss:
         message = (
-            f"{words} has the shortest steps within {policy.throughput_loss:.0%} of the highest "
+            f"{words}: the shortest steps within {policy.throughput_loss:.0%} of the highest "
             "measured goodput."
         )
         return Verdict(TRUE, Reason.BEST_MEASURED, message)
-    return Verdict(TRUE, Reason.BEST_MEASURED, f"{words} has the highest measured goodput.")
+    return Verdict(TRUE, Reason.BEST_MEASURED, f"{words}: the highest measured goodput.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from speculative_operator.api.status import ModelStatus
+from speculative_operator.api.tuning import TuningMode
 from speculative_operator.cli.course import changes, points, stretches
 from speculative_operator.cli.explain import show
 from speculative_operator.cli.options import Settings
@@ -21,7 +22,7 @@ from speculative_operator.cli.replay import NotPossible, changed_by, check_bound
 from speculative_operator.cli.report import report, write_report
 from speculative_operator.cli.source import Found, NothingKnown, record_of
 from speculative_operator.tuning.replay import replayed
-from tests.support.recorded import END, RecordedModel
+from tests.support.recorded import END, RecordedModel, a_recorded_model
 from tests.support.windows import a_policy
 
 WIDTH = 80
@@ -160,6 +161,16 @@ def test_every_plot_of_the_report_is_sound_and_has_its_curves(page: str) -> None
         tree = ElementTree.fromstring(plot)
         assert len(list(tree.iter("{http://www.w3.org/2000/svg}path"))) > 10
     assert all(f"batch {size}" in plots[2] for size in ("3-4", "9-16", "33-64"))
+
+
+def test_a_guess_is_told_with_its_error_and_not_drawn(tmp_path: Path) -> None:
+    """With tuning off only K in force is ever timed."""
+    off = a_recorded_model(tmp_path, mode=TuningMode.OFF)
+    found = Found("prod/qwen", ModelStatus.read(off.model["status"]), record_of(off.memory))
+
+    assert re.search(r"6 +\d+ ± \d+ +never ", printed(found))
+    plots = re.findall(r"<svg.*?</svg>", report(found, now=END), re.DOTALL)
+    assert "batch" not in plots[1] + plots[2]
 
 
 def test_the_report_tells_every_decision_and_why_not_another(found: Found, page: str) -> None:

@@ -80,6 +80,7 @@ def test_what_was_not_timed_well_is_pending_or_not_allowed_to_be_tried() -> None
     assert told(state, pending)[0].reason is WhyNot.NOT_MEASURED
     assert "trials pending" in told(state, pending)[0].message
     assert "trialSharePercent is 0" in told(state, forbidden)[0].message
+    assert {other.reason for other in told(state, forbidden).values()} == {WhyNot.NOT_MEASURED}
 
 
 def test_before_any_draft_nothing_is_expected() -> None:
