@@ -249,7 +249,7 @@ def test_a_tally_counts_decisions_by_reason_and_switches_that_were_played() -> N
             tally = tally.after(before.state, after, Traffic().played(before), policy)
 
         reason = EventReason.RECOMMENDED if not switches else EventReason.PROPOSAL_LENGTH_CHANGED
-        assert tally.decisions == {reason: 1}
+        assert {each: n for each, n in tally.decisions.items() if n} == {reason: 1}
         assert tally.switches == switches
         assert tally.regret.waiting > 0
 
