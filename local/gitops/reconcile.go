@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
@@ -142,12 +141,9 @@ func (r *reconciler) reconcile(ctx context.Context) outcome {
 func (r *reconciler) unhealthy(ctx context.Context, changes *ssa.ChangeSet) []health {
 	found := []health{}
 	for _, change := range changes.Entries {
-		version, err := schema.ParseGroupVersion(change.GroupVersion)
-		if err != nil {
-			continue
-		}
 		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(version.WithKind(change.ObjMetadata.GroupKind.Kind))
+		// Its field GroupVersion is the version alone.
+		object.SetGroupVersionKind(change.ObjMetadata.GroupKind.WithVersion(change.GroupVersion))
 		key := client.ObjectKey{
 			Namespace: change.ObjMetadata.Namespace,
 			Name:      change.ObjMetadata.Name,
