@@ -7,15 +7,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from speculative_operator.api.conditions import ConditionType
-from speculative_operator.api.status import Alternative, Evidence, ModelStatus, OtherVariant, WhyNot
+from speculative_operator.api.status import Alternative, Evidence, ModelStatus, WhyNot
 from speculative_operator.cli import words
 from speculative_operator.cli.chart import goodput_chart
 from speculative_operator.cli.course import points
 from speculative_operator.cli.source import Found, NothingKnown, Record
 from speculative_operator.tuning.alternatives import alternatives
 
-TOLD = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
 KNOWN = frozenset(
     {
         WhyNot.SLOWER,
@@ -76,9 +74,8 @@ def _headline(console: Console, title: str, status: ModelStatus, now: float) -> 
     evidence = status.evidence
     mode = status.mode.value if status.mode else "nothing runs"
     console.print(Text.assemble((title, "bold"), f"  {mode}, K={status.proposal_length}"))
-    for condition in status.conditions:
-        if condition.type in TOLD:
-            console.print(Text(f"{condition.type.value}: {condition.reason}. {condition.message}"))
+    for line in words.conditions(status):
+        console.print(Text(line))
     if evidence.goodput is not None:
         speedup = f", {evidence.speedup:.2f} times K=0" if evidence.speedup is not None else ""
         age = words.ago(evidence.measured_at, now)
@@ -89,15 +86,7 @@ def _headline(console: Console, title: str, status: ModelStatus, now: float) -> 
         about = f", in about {words.duration(soon)}" if soon > 0 else ""
         console.print(f"Next look at other K: {look.message}{about}.")
     if evidence.other_variant is not None:
-        console.print(_other_variant(evidence.other_variant))
-
-
-def _other_variant(other: OtherVariant) -> str:
-    engines = "with" if other.speculative else "without"
-    gain = "" if other.gain_percent is None else f"{other.gain_percent:+.0f}% goodput; "
-    price = "" if other.price_seconds is None else f" of the {other.price_seconds} s it costs"
-    owed = f"missed {other.owed_seconds} s{price}"
-    return f"Engines restarted {engines} speculation: {gain}{owed}; {other.message}."
+        console.print(words.other_variant(evidence.other_variant))
 
 
 def _alternatives(evidence: Evidence, now: float) -> Table:

@@ -54,6 +54,7 @@ def report(found: Found, *, now: float) -> str:
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
             f"<style>{STYLE}</style></head><body><h1>{title}</h1>",
             *_summary(record, now),
+            *(f"<p>{escape(line)}</p>" for line in _verdicts(found)),
             "<h2>Goodput over time</h2>",
             _scrolled(figures.goodput_over_time(record)),
             _note(OVER_TIME),
@@ -94,6 +95,16 @@ def _summary(record: Record, now: float) -> Iterable[str]:
         f"{datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M UTC}. Written {written}.</p>"
     )
     yield f"<p>K by batch size: {escape(words.lengths(record.past[-1].table))}</p>"
+
+
+def _verdicts(found: Found) -> Iterable[str]:
+    """What the status says, where there is one: a saved ConfigMap has none."""
+    if found.status is None:
+        return
+    yield from words.conditions(found.status)
+    other = found.status.evidence.other_variant
+    if other is not None:
+        yield words.other_variant(other)
 
 
 def _section(title: str, svg: str, note: str) -> str:

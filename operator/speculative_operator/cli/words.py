@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
+from speculative_operator.api.conditions import ConditionType
+from speculative_operator.api.status import ModelStatus, OtherVariant
 from speculative_operator.tuning.buckets import batch_range
 from speculative_operator.tuning.schedule import Table
 
+TOLD = (ConditionType.SPECULATION_HEALTHY, ConditionType.TUNED)
 UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -49,3 +53,19 @@ def objective(throughput_loss: float) -> str:
     if not throughput_loss:
         return "Throughput"
     return f"Latency, loss at most {100 * throughput_loss:g}%"
+
+
+def conditions(status: ModelStatus) -> Iterator[str]:
+    """What the status says of the draft and of tuning."""
+    for condition in status.conditions:
+        if condition.type in TOLD:
+            yield f"{condition.type.value}: {condition.reason}. {condition.message}"
+
+
+def other_variant(other: OtherVariant) -> str:
+    """What engines of the other variant would bring, and what stands in the way."""
+    engines = "with" if other.speculative else "without"
+    gain = "" if other.gain_percent is None else f"{other.gain_percent:+.0f}% goodput; "
+    price = "" if other.price_seconds is None else f" of the {other.price_seconds} s it costs"
+    owed = f"missed {other.owed_seconds} s{price}"
+    return f"Engines restarted {engines} speculation: {gain}{owed}; {other.message}."

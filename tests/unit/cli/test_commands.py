@@ -178,6 +178,7 @@ def test_the_report_tells_every_decision_and_why_not_another(found: Found, page:
     for change in changes(found.recorded().past):
         assert change.message.replace(">", "&gt;") in page
     assert "MeasuredSlower" in page
+    assert "<p>Tuned: " in page
     assert "in force" in page
 
 
