@@ -17,7 +17,8 @@ from local.simulated_engine.assembly import assemble
 from local.simulated_engine.draft import Draft
 from local.simulated_engine.engine import Engine, Request
 from local.simulated_engine.faults import PageUnreachable, spoil_metrics, spoil_state
-from local.simulated_engine.world import World
+from local.simulated_engine.vllm_metrics import VllmMetrics
+from local.simulated_engine.world import PageFault, World
 from speculative_operator.engine.state_page import parse_state
 
 SCHEDULE_FILE = "schedule.json"
@@ -75,6 +76,12 @@ class VirtualEngine:
             raise PageUnreachable(f"the engine is dead: {self.world.crash}")
         return spoil_metrics(metrics(self._live), self.world.page)
 
+    def vllm_metrics(self, now: float) -> str:
+        """The text of vLLM's own `/metrics`, of the steps that were made while the world's `page`
+        was `unmeasured`: it costs more than the steps themselves."""
+        self.play(now)
+        return self._vllm.page()
+
     def generated(self, now: float) -> float:
         """Tokens since the process started."""
         self.play(now)
@@ -120,7 +127,9 @@ class VirtualEngine:
             else:
                 self._now = ends
                 self._ends = None
-                self._engine.complete(ends)
+                completed = self._engine.complete(ends)
+                if self.world.page is PageFault.UNMEASURED:
+                    self._vllm.stepped(completed)
                 self._fill()
 
     @property
@@ -138,6 +147,9 @@ class VirtualEngine:
         live = self._engine.live
         assert live is not None
         self._live = live
+        speculation = self._arguments.speculation
+        length = speculation.length if speculation else 0
+        self._vllm = VllmMetrics(self._engine, model=self._arguments.model, length=length)
         self._reader = ScheduleReader(self.folder / SCHEDULE_FILE, live)
         self._next_look = self._now
         self._ends = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from local.simulated_engine.faults import PageUnreachable
 from local.virtual_time.engine import VirtualEngine
 from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
 from speculative_operator.engine.state_page import parse_state
+from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.memory import Memory, MemoryData, from_data, to_data
 from speculative_operator.tuning.page import Page
@@ -36,13 +37,18 @@ class Pages:
     engines: Mapping[str, VirtualEngine]
 
     async def read(self, model: TunedModel, replica: Replica) -> Page:
-        """Raises EngineSilent as the HTTP client does."""
+        """The plugin's page, or vLLM's own where the plugin does not measure. Raises EngineSilent,
+        both as the HTTP client does."""
         now = asyncio.get_running_loop().time()
+        engine = self.engines[replica.uid]
         try:
-            text = self.engines[replica.uid].page(now)
+            page = parse_state(engine.page(now))
         except PageUnreachable as error:
             raise EngineSilent(f"{replica.name}: {error}") from error
-        return parse_state(text)
+        if page.measured:
+            return page
+        own = parse_vllm_metrics(engine.vllm_metrics(now))
+        return replace(own, plugin=page.plugin, vllm=page.vllm, reason=page.reason)
 
 
 @dataclass
