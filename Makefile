@@ -78,6 +78,10 @@ install: cluster ## Install this checkout's images and chart into the local clus
 cluster-down: ## Stop the local cluster and remove all that it left on this machine.
 	$(CLUSTER) down
 
+.PHONY: images
+images: setup ## Build the two published images afresh, twice: digest and size of each.
+	$(PYTHON) -m local.release --twice
+
 .PHONY: kubectl
 kubectl: ## Talk to the local cluster: make kubectl ARGS="get spm -A".
 	@$(CLUSTER) kubectl $(ARGS)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from local.locks import alone
 from local.paths import CACHE, LOCAL
@@ -43,10 +44,18 @@ def pip_settings() -> str:
     return "\n".join(["[global]", "root-user-action = ignore", *lines, ""])
 
 
-def build(dockerfile: Path, context: Path, reference: str, aliases: Mapping[str, str]) -> None:
+def build(
+    dockerfile: Path,
+    context: Path,
+    reference: str,
+    aliases: Mapping[str, str],
+    *,
+    afresh: bool = False,
+) -> None:
     """Builds and exports one image; network only for its RUN lines.
 
-    `aliases` says which image of the store a name in a FROM line stands for.
+    `aliases` says which image of the store a name in a FROM line stands for. `afresh` uses nothing
+    of an earlier build. All times in the image are 0, so the same files make the same digest.
     """
     with alone(STORE), tempfile.TemporaryDirectory() as scratch:
         run_root = f"{scratch}/run"
@@ -55,7 +64,8 @@ def build(dockerfile: Path, context: Path, reference: str, aliases: Mapping[str,
         for alias, image in aliases.items():
             _buildah("tag", image, alias, run_root=run_root)
         _buildah(
-            "bud", "--layers", "--isolation=chroot", "--pull=never", "--format=oci",
+            "bud", "--no-cache" if afresh else "--layers", "--timestamp=0",
+            "--isolation=chroot", "--pull=never", "--format=oci",
             f"--ignorefile={IGNORED}", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
             f"--volume={settings}:/etc/pip.conf:ro", f"--file={dockerfile}",
             f"--tag={reference}", str(context),
@@ -79,3 +89,17 @@ def manifest(reference: str) -> dict[str, object] | None:
             found: dict[str, object] = descriptor
             return found
     return None
+
+
+def blob(digest: str) -> bytes:
+    """A file of the layout by its digest."""
+    return (LAYOUT / "blobs" / Path(*digest.split(":"))).read_bytes()
+
+
+def read(reference: str) -> dict[str, Any]:
+    """The manifest of an exported image. Raises LookupError when it is not there."""
+    descriptor = manifest(reference)
+    if descriptor is None:
+        raise LookupError(f"{reference} was not built")
+    found: dict[str, Any] = json.loads(blob(str(descriptor["digest"])))
+    return found

@@ -57,11 +57,7 @@ def build(names: Sequence[str] = PROJECT_IMAGES) -> Mapping[str, str]:
     references = {name: reference(name) for name in names}
     for name, wanted in references.items():
         if buildah.manifest(wanted) is None:
-            _build_base()
-            started = time.monotonic()
-            source = SOURCES[name]
-            buildah.build(source.dockerfile, source.context, wanted, {BASE: _base_reference()})
-            say(f"built {name} in {time.monotonic() - started:.0f} s")
+            build_as(name, wanted)
     return references
 
 
@@ -74,6 +70,15 @@ def build_from(checkout: Path, name: str, wanted: str) -> None:
             checkout / path.relative_to(CHECKOUT) for path in (source.dockerfile, source.context)
         )
         buildah.build(dockerfile, context, wanted, {BASE: _base_reference()})
+
+
+def build_as(name: str, wanted: str, *, afresh: bool = False) -> None:
+    """Builds one image under the reference `wanted`; `afresh` as for buildah."""
+    _build_base()
+    started = time.monotonic()
+    source, aliases = SOURCES[name], {BASE: _base_reference()}
+    buildah.build(source.dockerfile, source.context, wanted, aliases, afresh=afresh)
+    say(f"built {name} in {time.monotonic() - started:.0f} s")
 
 
 def load(references: Sequence[str]) -> None:

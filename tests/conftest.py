@@ -25,6 +25,7 @@ ONE_AFTER_THE_OTHER = frozenset(
         "chart_on_node",
         "faulty_engines_on_node",
         "gitops_on_node",
+        "image_volume_on_node",
         "prometheus_on_node",
         "prometheus_operator_on_node",
         "quick_start_on_node",

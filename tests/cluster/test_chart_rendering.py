@@ -245,3 +245,11 @@ def test_notes_say_what_an_uninstall_leaves(values: Path) -> None:
 
     assert answer.done, answer.complaint
     assert "leaves the models serving" in answer.output
+
+
+def test_the_plugin_is_mounted_where_that_is_asked_for() -> None:
+    """Only clusters with image volumes can."""
+    flag = "--plugin-image-volume"
+
+    assert flag not in operator(rendered())["args"]
+    assert flag in operator(rendered(plugin={"imageVolume": True}))["args"]

@@ -59,6 +59,11 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     parser.add_argument("--prometheus-url", help="where tuning.source: Prometheus reads")
     parser.add_argument("--prometheus-token-file", type=Path, help="the bearer token for it")
     parser.add_argument("--prometheus-ca-file", type=Path, help="certificates to check it by")
+    parser.add_argument(
+        "--plugin-image-volume",
+        action="store_true",
+        help="mount the plugin's image into engines instead of copying from it",
+    )
     flags = parser.parse_args(arguments)
     if not flags.prometheus_url and (flags.prometheus_token_file or flags.prometheus_ca_file):
         parser.error("a token or certificates are for a Prometheus: set --prometheus-url, too")
@@ -80,6 +85,7 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
             plugin_pull_policy=PullPolicy(
                 environment.get("SPM_PLUGIN_PULL_POLICY", PullPolicy.IF_NOT_PRESENT.value)
             ),
+            plugin_image_volume=flags.plugin_image_volume,
         ),
         lease=LeaseSettings(
             namespace=environment.get("SPM_LEASE_NAMESPACE", "default"),

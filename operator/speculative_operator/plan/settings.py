@@ -16,3 +16,5 @@ class Settings:
     plugin_image: str
     """Holds the live speculation plugin; an init container copies it into the engine's pod."""
     plugin_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    plugin_image_volume: bool = False
+    """Mounts the plugin's image as a volume instead, for clusters that can (Kubernetes 1.36)."""

@@ -20,6 +20,8 @@ from speculative_operator.plan.names import model_names, revision_names
 from speculative_operator.resources.metadata import Manifest, labels, pods_of
 
 PROBE_SECONDS = 10
+PLUGIN_FOLDER = "plugin"
+"""Of the plugin's image."""
 UNROUTE_SECONDS = 5
 """After the order to stop, until no Service sends requests any more."""
 SPARE_SECONDS = 20
@@ -69,7 +71,7 @@ def _pod(plan: EnginePlan) -> Manifest:
         ),
         "topologySpreadConstraints": [_spread(plan)],
         "tolerations": [dict(toleration) for toleration in plan.placement.tolerations],
-        "initContainers": [_plugin(plan)],
+        **({} if plan.settings.plugin_image_volume else {"initContainers": [_plugin(plan)]}),
         "containers": [_engine(plan)],
         "volumes": list(_volumes(plan)),
     }
@@ -119,7 +121,12 @@ def _plugin(plan: EnginePlan) -> Manifest:
 
 
 def _mounts(plan: EnginePlan) -> Iterator[Manifest]:
-    yield {"name": overlay.PLUGIN, "mountPath": PLUGIN_PATH, "readOnly": True}
+    yield {
+        "name": overlay.PLUGIN,
+        "mountPath": PLUGIN_PATH,
+        "readOnly": True,
+        **({"subPath": PLUGIN_FOLDER} if plan.settings.plugin_image_volume else {}),
+    }
     yield {"name": overlay.SCHEDULE, "mountPath": SCHEDULE_FOLDER, "readOnly": True}
     yield {"name": overlay.HOME_VOLUME, "mountPath": HOME}
     yield {"name": overlay.TEMPORARY, "mountPath": "/tmp"}  # noqa: S108 - a path in the pod
@@ -136,7 +143,7 @@ def _mounts(plan: EnginePlan) -> Iterator[Manifest]:
 
 def _volumes(plan: EnginePlan) -> Iterator[Manifest]:
     """The schedule may be missing: an engine must start also where nobody has written one."""
-    yield {"name": overlay.PLUGIN, "emptyDir": {}}
+    yield {"name": overlay.PLUGIN, **_plugin_source(plan)}
     schedule = revision_names(plan.owner, plan.key).schedule
     yield {"name": overlay.SCHEDULE, "configMap": {"name": schedule, "optional": True}}
     yield {"name": overlay.HOME_VOLUME, "emptyDir": {}}
@@ -150,6 +157,14 @@ def _volumes(plan: EnginePlan) -> Iterator[Manifest]:
             "name": f"{overlay.WEIGHTS}-{number}",
             "persistentVolumeClaim": {"claimName": claim, "readOnly": True},
         }
+
+
+def _plugin_source(plan: EnginePlan) -> Manifest:
+    settings = plan.settings
+    if not settings.plugin_image_volume:
+        return {"emptyDir": {}}
+    policy = settings.plugin_pull_policy.value
+    return {"image": {"reference": settings.plugin_image, "pullPolicy": policy}}
 
 
 def _claims(plan: EnginePlan) -> list[str]:

@@ -63,6 +63,12 @@ def test_flags_say_how_it_runs() -> None:
     assert (options.workers, options.port, options.log_level) == (2, 9, "DEBUG")
 
 
+def test_the_plugin_is_copied_unless_its_image_is_to_be_mounted() -> None:
+    """Older clusters cannot mount an image."""
+    assert not read_options([], IMAGES).settings.plugin_image_volume
+    assert read_options(["--plugin-image-volume"], IMAGES).settings.plugin_image_volume
+
+
 def test_a_word_that_is_no_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """With those that are."""
     with pytest.raises(SystemExit):

@@ -18,18 +18,22 @@ from pathlib import Path
 import pytest
 
 from local import binaries
-from speculative_operator.cli.options import read_options
+from speculative_operator.cli.options import COMMANDS, read_options
 from tests.e2e.test_quick_start_on_node import EXECUTED
-from tests.support.pages import CHECKOUT, MARKS, PAGES, SHELL, Block, blocks, shell_blocks
+from tests.support.pages import CHECKOUT, MARKS, PAGES, SHELL, Block, blocks, inline, shell_blocks
 from tests.support.shell import UNKNOWN, Command, commands
 
-READ_ELSEWHERE = frozenset({"yaml", "mermaid", "promql"})
+READ_ELSEWHERE = frozenset({"yaml", "promql"})
 ANSWERS = "text"
 COMMON = frozenset(
     {"awk", "base64", "cat", "cd", "curl", "cut", "date", "echo", "exit", "export", "getent", "git"}
     | {"grep", "jq", "pip", "pipx", "pkill", "sed", "sleep", "sort", "source", "tee", "uniq"}
 )
 """What a Debian or a Python brings along: their flags are as old as the hills."""
+
+
+OWN_NAMES = {"kubectl speculation", *(f"kubectl speculation {name}" for name in COMMANDS)}
+"""Within the text, what is only named and not to be typed."""
 
 
 @cache
@@ -148,6 +152,20 @@ def test_the_programs_know_the_commands_of_a_block(block: Block) -> None:
     complaints = {str(command): said for command in found if (said := _complaint(command))}
 
     assert found, "nothing is typed in it"
+    assert not complaints
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_the_programs_know_the_commands_within_the_text(page: Path) -> None:
+    """They are typed as well, and nobody marks them."""
+    typed = [code for code in inline(page) if re.match(r"(kubectl|helm|make) [a-z]", code)]
+    complaints = {
+        str(command): said
+        for code in typed
+        for command in commands(code)
+        if code not in OWN_NAMES and (said := _complaint(command))
+    }
+
     assert not complaints
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -154,6 +156,26 @@ def test_the_plugin_is_copied_to_where_python_looks() -> None:
     assert init["args"] == ["install", variables["PYTHONPATH"]]
     assert init["volumeMounts"][0]["mountPath"] == variables["PYTHONPATH"]
     assert mounts()[variables["PYTHONPATH"]]["readOnly"] is True
+
+
+def test_the_plugin_can_be_mounted_without_an_init_container() -> None:
+    """Where nodes mount images, a pod starts one container sooner; all else stays as it is."""
+    settings = replace(SETTINGS, plugin_image_volume=True)
+    mounted, copied = pod_template(plan(a_model(), settings))["spec"], pod()
+    (engine,) = mounted["containers"]
+    (volume,) = (v for v in mounted["volumes"] if v["name"] == "live-speculation")
+    (mount,) = (m for m in engine["volumeMounts"] if m["name"] == "live-speculation")
+
+    assert "initContainers" not in mounted
+    assert volume["image"] == {"reference": SETTINGS.plugin_image, "pullPolicy": "IfNotPresent"}
+    assert mount["readOnly"] is True
+    assert (mount["mountPath"], mount["subPath"]) == ("/opt/speculation", "plugin")
+    assert engine["env"] == copied["containers"][0]["env"]
+    kubernetes_validate.validate(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": mounted},
+        "1.37",
+        strict=True,
+    )
 
 
 def test_the_schedule_is_mounted_as_a_folder() -> None:
