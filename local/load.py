@@ -91,10 +91,12 @@ class Load:
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
             model = self._plan.model or await first_model(session, self._plan.url)
             clock = asyncio.ensure_future(self._keep_time(started))
-            await asyncio.gather(
-                *(self._client(session, model) for _ in range(self._plan.concurrency))
-            )
-            clock.cancel()
+            try:
+                await asyncio.gather(
+                    *(self._client(session, model) for _ in range(self._plan.concurrency))
+                )
+            finally:
+                clock.cancel()
         self.report.seconds = time.monotonic() - started
         return self.report
 
