@@ -97,6 +97,7 @@ class Load:
                 )
             finally:
                 clock.cancel()
+                await asyncio.wait((clock,))
         self.report.seconds = time.monotonic() - started
         return self.report
 
