@@ -60,7 +60,9 @@ def _playing(
     served = apply(
         api,
         namespace,
-        models.simulated_model("chaos", replicas=2, rollout=ROLLOUT),
+        models.simulated_model(
+            "chaos", replicas=2, rollout=ROLLOUT, runtime={"podTemplate": models.QUICK_PROBES}
+        ),
     )
     served.wait_ready()
     with Clients("chaos", _Address(served)).sending() as clients:

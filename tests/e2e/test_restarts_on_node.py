@@ -37,7 +37,7 @@ def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
         replicas=2,
         rollout={"strategy": "Surge"},
         tuning={"fallback": FALLBACK, "trialSharePercent": 30, "window": WINDOWS},
-        runtime={"drainSeconds": 10},
+        runtime={"drainSeconds": 10, "podTemplate": models.QUICK_PROBES},
     )
     served = apply(api, place, manifest)
     served.wait_ready()

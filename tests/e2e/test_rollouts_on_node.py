@@ -29,7 +29,8 @@ def all_devices() -> Iterator[None]:
 def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
     """Two replicas of a simulated engine, one GPU each."""
     del operator
-    served = apply(api, place, models.simulated_model("pair", replicas=REPLICAS))
+    runtime = {"podTemplate": models.QUICK_PROBES}
+    served = apply(api, place, models.simulated_model("pair", replicas=REPLICAS, runtime=runtime))
     served.wait_ready()
     return served
 

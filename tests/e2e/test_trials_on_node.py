@@ -25,7 +25,7 @@ def pair(api: KubernetesApi, place: str, operator: Operator) -> Served:
         "trial",
         replicas=2,
         rollout={"strategy": "InPlace", "allowDowntime": True},
-        runtime={"drainSeconds": 10},
+        runtime={"drainSeconds": 10, "podTemplate": models.QUICK_PROBES},
     )
     served = apply(api, place, manifest)
     served.wait_ready()

@@ -23,6 +23,13 @@ QUICK_PROBES = {
 }
 """Laid over the pods of tests, which wait for each of them to be ready."""
 
+QUICK_ENGINE = QUICK_PROBES["spec"]["containers"][0]
+QUICK_PODS = {
+    "spec": {"containers": [{**QUICK_ENGINE, "lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}]}
+}
+"""Besides, they end sooner: on one node no Service sends requests to them after a second or so.
+Where rollouts under load are tested, pods end as the operator has it."""
+
 
 def _resource(name: str, spec: dict[str, Any]) -> Manifest:
     return {
@@ -53,7 +60,7 @@ def simulated_model(
             "env": [{"name": "SIMULATED_WORKLOAD", "value": workload}],
             "sharedMemory": "64Mi",
             "drainSeconds": 2,
-            "podTemplate": QUICK_PROBES,
+            "podTemplate": QUICK_PODS,
         },
     }
     for section, value in sections.items():
