@@ -13,7 +13,7 @@ from local import audit, devices, install
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, until
-from tests.support.served import Served, apply
+from tests.support.served import Served, apply, settle
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -41,7 +41,7 @@ def resting(api: KubernetesApi, place: str, operator: Operator) -> Iterator[list
 @pytest.fixture(scope="module")
 def restarted(resting: list[Served], operator: Operator) -> datetime:
     """When the operator was told to end; by now a new one has looked at every model."""
-    _settle(resting)
+    settle(resting)
     since = datetime.now(UTC)
     operator.restart()
     until("every model was looked at", lambda: operator.passes() >= MODELS)
@@ -63,7 +63,7 @@ def test_twenty_idle_models_cost_no_write(restarted: datetime) -> None:
 def test_a_deleted_child_comes_back_by_its_event_with_one_write(resting: list[Served]) -> None:
     """Long before any resync; a second write would be a reconcile that fights itself."""
     model = resting[0]
-    _settle(resting)
+    settle(resting)
     service = model.api.get("Service", model.namespace, model.name)
     assert service is not None
     since = datetime.now(UTC)
@@ -85,7 +85,7 @@ def test_a_deleted_child_comes_back_by_its_event_with_one_write(resting: list[Se
 def test_an_edited_child_is_restored_by_its_event_with_one_write(resting: list[Served]) -> None:
     """What we render is ours; labels of others stay."""
     model = resting[1]
-    _settle(resting)
+    settle(resting)
     since = datetime.now(UTC)
 
     model.api.merge(
@@ -109,19 +109,6 @@ def test_an_edited_child_is_restored_by_its_event_with_one_write(resting: list[S
 
     assert restored["metadata"]["labels"]["mine"] == "yes"
     assert _writes(since) == {("patch", "services"): 1}
-
-
-def _settle(resting: list[Served]) -> None:
-    """Waits until statuses stand still for some seconds."""
-    versions: list[tuple[float, list[str]]] = []
-
-    def still() -> bool:
-        now = [model.resource()["metadata"]["resourceVersion"] for model in resting]
-        if not versions or versions[-1][1] != now:
-            versions.append((time.monotonic(), now))
-        return time.monotonic() - versions[-1][0] > 5
-
-    until("statuses stand still", still, timeout=120, interval=1)
 
 
 def _writes(since: datetime) -> dict[tuple[str, str], int]:

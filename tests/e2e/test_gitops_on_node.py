@@ -19,7 +19,7 @@ from tests.support.gitops import AGENT, Flux, Repository, flux
 from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.lua import argo_health
-from tests.support.served import Served
+from tests.support.served import Served, settle
 
 pytestmark = pytest.mark.timeout(300)  # seconds: the first one waits for the operator and an engine
 
@@ -111,7 +111,7 @@ def test_a_commit_is_ready_only_when_operator_and_model_really_are(delivery: Del
 def test_ten_reconciliations_write_nothing(delivery: Delivery) -> None:
     """Neither Flux, which finds nothing that differs, nor the operator, whom nobody disturbs."""
     delivery.served.wait_ready()
-    delivery.flux.wait_more(1, timeout=30)
+    settle([delivery.served])
     since = datetime.now(UTC)
 
     passed = delivery.flux.wait_more(RECONCILIATIONS, timeout=90)

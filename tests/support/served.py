@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from local import kubectl, machine
-from tests.support.api import KubernetesApi, Manifest, is_true
+from tests.support.api import KubernetesApi, Manifest, is_true, until
 
 ASK = """
 import sys, urllib.request
@@ -168,6 +169,19 @@ def apply(api: KubernetesApi, namespace: str, manifest: Manifest) -> Served:
     """Applies a model as a user and returns the handle on it."""
     api.apply(manifest, namespace)
     return Served(api, namespace, manifest["metadata"]["name"])
+
+
+def settle(models: Sequence[Served]) -> None:
+    """Waits until statuses stand still for some seconds."""
+    versions: list[tuple[float, list[str]]] = []
+
+    def still() -> bool:
+        now = [model.resource()["metadata"]["resourceVersion"] for model in models]
+        if not versions or versions[-1][1] != now:
+            versions.append((time.monotonic(), now))
+        return time.monotonic() - versions[-1][0] > 5
+
+    until("statuses stand still", still, timeout=120, interval=1)
 
 
 def _send(url: str, body: object, verb: str = "POST") -> dict[str, Any]:
