@@ -193,6 +193,14 @@ def test_the_test_may_touch_its_own_model_and_nothing_else() -> None:
     assert "hook-succeeded" in made["Role"]["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
 
 
+def test_the_tests_account_has_another_name_than_its_models() -> None:
+    """A model has an account of its own name, and the operator touches no foreign one."""
+    made = of_the_test(rendered())
+    model = json.loads(made["ConfigMap"]["data"]["model.json"])
+
+    assert made["ServiceAccount"]["metadata"]["name"] != model["metadata"]["name"]
+
+
 def test_no_service_or_budget_takes_the_tests_pod_for_an_operator() -> None:
     """Prometheus would scrape it, and the Service send to it."""
     manifests = rendered(podDisruptionBudget={"enabled": True})

@@ -199,7 +199,7 @@ def test_helm_test_asks_a_model_something(kubectl: Kubectl, upgraded: Upgraded) 
     ]
     kubectl("delete", "pod", f"{RELEASE}-test", f"--namespace={RELEASE_NAMESPACE}")
 
-    assert answer.done, answer.complaint
+    assert answer.done, answer.output + answer.complaint
     assert "The capital of France is" in answer.output
     assert f"{RELEASE}-test" not in "".join(left)
 

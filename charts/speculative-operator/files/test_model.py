@@ -20,6 +20,7 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 API = "https://kubernetes.default.svc/apis/speculation.dev/v1alpha1"
 PROMPT = "The capital of France is"
 EVERY_SECONDS = 2
+TRIES = 15
 
 Manifest = dict[str, Any]
 
@@ -52,7 +53,7 @@ def condition(model: Manifest, kind: str) -> Manifest:
             found
             for found in conditions
             if found["type"] == kind
-            and found["observedGeneration"] == model["metadata"]["generation"]
+            and found.get("observedGeneration") == model["metadata"]["generation"]
         ),
         {},
     )
@@ -86,8 +87,16 @@ def ask(model: Manifest) -> str:
         json.dumps(body).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return str(json.loads(answer.read())["choices"][0]["text"])
+    problem: Exception | None = None
+    for _ in range(TRIES):
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return str(json.loads(answer.read())["choices"][0]["text"])
+        except OSError as error:
+            # Nodes learn a moment later than the status tells that the Service has a pod.
+            problem = error
+            time.sleep(EVERY_SECONDS)
+    sys.exit(f"its Service does not answer: {problem}")
 
 
 def main(file: str) -> None:
