@@ -42,7 +42,7 @@ def kill_at_each_step_of_a_rollout_without_a_spare_gpu(stage: Stage) -> int:
 
 def kill_at_each_step_of_a_trial_that_passes(stage: Stage) -> int:
     """Output and speed are compared, so it takes some seconds under traffic."""
-    with stage.rolled({"strategy": "Auto", "trial": {"mode": "Auto", "timeoutSeconds": 60}}):
+    with stage.rolled({"strategy": "Auto", "trial": {"mode": "Auto", "timeoutSeconds": 30}}):
         return kill_at_each_step_of_a_rollout(stage)
 
 
