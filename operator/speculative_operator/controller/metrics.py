@@ -6,13 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
@@ -33,9 +27,6 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 ERRORS = tuple(kind.__name__ for kind in (NotOurs, Contested, NotAllowed, ClusterFault, Refused))
 UNEXPECTED = "Unexpected"
-
-# One series more for each counter, which nobody asks for.
-disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Queue(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import disable_created_metrics, enable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,6 +24,14 @@ from speculative_operator.tuning.page import Page
 from speculative_operator.tuning.tally import Regret, Tally
 from speculative_operator.tuning.verdict import Evidence
 from tests.unit.controller.test_model_metrics import MODEL, STATE, a_view, an_alternative
+
+
+@pytest.fixture(autouse=True)
+def as_in_the_operator() -> Iterator[None]:
+    """Its process leaves out when each counter began."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    yield
+    enable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def exported(metrics: Metrics) -> dict[str, Metric]:
