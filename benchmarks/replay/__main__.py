@@ -62,7 +62,8 @@ def play_set(
         if policy in wanted:
             found[policy] = _summary(episodes, make, Measuring.QUARTER)
     targets = {episode.target for episode in episodes}
-    priors = {target: priors_without(target, data.groups) for target in targets}
+    public = read_groups(ROWS)
+    priors = {target: priors_without(target, data.groups, public) for target in targets}
     for measuring in measurings:
         if PRODUCT in wanted:
             make = partial(the_product, measuring, priors)
@@ -79,7 +80,7 @@ def _summary(
 def printed(name: str, found: Mapping[str, Summary]) -> None:
     """A table of one set."""
     print(
-        f"\n{name:26}  mean   p95 worst final  <=2% conv.  rec. sw./h  vs AR  vs K=0 (worst)",
+        f"\n{name:26}  mean   p95 worst final  <=2% conv.  rec. sw./h  late  vs AR  vs K=0 (worst)",
         flush=True,
     )
     for policy, each in found.items():
@@ -87,8 +88,9 @@ def printed(name: str, found: Mapping[str, Summary]) -> None:
         print(
             f"{policy:26} {each.mean:5.2f} {each.p95:5.1f} {each.worst:5.1f} {each.final:5.2f} "
             f"{each.within_2_percent:5.1f} {each.windows_to_converge:5.1f} {recovery} "
-            f"{each.switches_an_hour:5.1f} {each.loss_against_autoregressive:6.1f} "
-            f"{each.worst_loss_against_live_zero:7.1f}   {each.worst_group}",
+            f"{each.switches_an_hour:5.1f} {each.late_switches_an_hour:5.1f} "
+            f"{each.loss_against_autoregressive:6.1f} {each.worst_loss_against_live_zero:7.1f}   "
+            f"{each.worst_group}",
             flush=True,
         )
 
@@ -140,31 +142,24 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     work = partial(play_set, data=data, wanted=wanted.policies, measurings=wanted.measuring)
-    figures = {}
     if wanted.jobs == 1:
-        results = map(work, wanted.sets)
-        figures = _shown(wanted.sets, results)
+        _shown(wanted, map(work, wanted.sets))
     else:
         with ProcessPoolExecutor(wanted.jobs) as pool:
-            figures = _shown(wanted.sets, pool.map(work, wanted.sets))
-    if wanted.json:
-        body = {
-            name: {policy: each.to_json() for policy, each in found.items()}
-            for name, found in figures.items()
-        }
-        wanted.json.write_text(json.dumps({"seeds": wanted.seeds, "sets": body}, indent=1) + "\n")
+            _shown(wanted, pool.map(work, wanted.sets))
     print(f"\n{time.monotonic() - began:.0f} s")
     return 0
 
 
-def _shown(
-    names: Iterable[str], results: Iterable[Mapping[str, Summary]]
-) -> dict[str, Mapping[str, Summary]]:
-    figures = {}
-    for name, found in zip(names, results, strict=True):
-        figures[name] = found
+def _shown(wanted: argparse.Namespace, results: Iterable[Mapping[str, Summary]]) -> None:
+    """Prints each set and writes all that there are so far, since the rest may take hours."""
+    sets = {}
+    for name, found in zip(wanted.sets, results, strict=True):
         printed(name, found)
-    return figures
+        sets[name] = {policy: each.to_json() for policy, each in found.items()}
+        if wanted.json:
+            body = {"seeds": wanted.seeds, "sets": sets}
+            wanted.json.write_text(json.dumps(body, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ A window brings 400 drafts. Acceptance is binomial after a jitter of the logits 
 window share. Three ways to measure another K:
 
 whole        the other K alone, for a whole window
-quarter      one other K for a quarter of the window: a quarter of the drafts, 1.5 times the noise
+quarter      one other K for a quarter of the window: a quarter of the drafts, 1.5 times the noise;
+             for less of it as much noisier as steps are fewer
 interleaved  a share of the steps in blocks: times of all K share what the machine does in that
              window, an arm with the share f of the steps has the noise sd / sqrt(f) of its own
 """
@@ -129,7 +130,8 @@ class Engine:
                     steps *= max(1 - SETTLING / play.block, 0.0)
                 offset = common + chance.gauss(0.0, noise * math.sqrt(STEPS / max(steps, 1e-9)))
             elif len(shares) > 1 and k != play.length:
-                offset = chance.gauss(0.0, noise * PROBE_NOISE) + _slow(chance)
+                shorter = math.sqrt(SHARE[Measuring.QUARTER] / share)
+                offset = chance.gauss(0.0, noise * PROBE_NOISE * shorter) + _slow(chance)
             else:
                 offset = chance.gauss(0.0, noise / math.sqrt(share)) + _slow(chance)
             looks[k] = Look(

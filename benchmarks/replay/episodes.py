@@ -225,12 +225,17 @@ LOADED_SPEEDUP = 0.85
 """Set D2: the best goodput of any K > 0 under load, over that of K=0 live."""
 
 
+def _grid_of(data: Data, group: Group, seed: int) -> Costs:
+    """The grids take turns, so that each of them is met by groups and seeds alike."""
+    return data.costs[(data.groups.index(group) + seed) % len(data.costs)]
+
+
 def load(data: Data) -> Episodes:
     """D2: load rises until K=0 is best, and falls again; the batch cell does not tell."""
     third = CHANGING // 3
-    grown = data.costs[0].grid
-    slower = grown.plain(grown.batches[-1], REFERENCE_BATCH)
-    for group, _, draw in _draws("D2", data):
+    for group, seed, draw in _draws("D2", data):
+        grown = _grid_of(data, group, seed).grid
+        slower = grown.plain(grown.batches[-1], REFERENCE_BATCH)
         scale = _best_speedup(group) * (1 + draw.tax) / LOADED_SPEEDUP
         calm = _condition(group, draw.tax)
         loaded = _condition(group, draw.tax, scale=scale, plain=slower)
@@ -253,10 +258,10 @@ def collapse(data: Data) -> Episodes:
 
 def buckets(data: Data) -> Episodes:
     """E: each window at another batch size, drawn anew."""
-    grown = data.costs[0].grid
-    batches = grown.batches[:E_BATCHES]
-    for group, _, draw in _draws("E", data):
-        at = {batch: _grown(group, draw.tax, data.costs[0], batch) for batch in batches}
+    for group, seed, draw in _draws("E", data):
+        costs = _grid_of(data, group, seed)
+        batches = costs.grid.batches[:E_BATCHES]
+        at = {batch: _grown(group, draw.tax, costs, batch) for batch in batches}
         drawn = [at[draw.chance.choice(batches)] for _ in range(WINDOWS)]
         yield _episode(group, draw, drawn)
 

@@ -71,7 +71,7 @@ class Group:
 
 def read_groups(path: Path) -> tuple[Group, ...]:
     """All groups with two or more K, in the order of the rows."""
-    found: dict[tuple[str, ...], dict[int, tuple[Arm, str]]] = {}
+    found: dict[tuple[str, ...], dict[int, tuple[_Line, str]]] = {}
     plain: dict[tuple[str, ...], float] = {}
     for line in _lines(path, ROW_COLUMNS):
         where = tuple(line.row[name] for name in ("source", "hardware", "workload", "concurrency"))
@@ -84,7 +84,7 @@ def read_groups(path: Path) -> tuple[Group, ...]:
         arms = found.setdefault((target, line.text("method"), *where), {})
         if k in arms:
             raise line.refused("K", f"a second row of this group with K={k}", "one row for each K")
-        arms[k] = (_arm(line, k), method_of(line.text("method")))
+        arms[k] = (line, method_of(line.text("method")))
     groups = []
     for key, arms in found.items():
         target, name, _, hardware, workload, concurrency = key
@@ -98,9 +98,9 @@ def read_groups(path: Path) -> tuple[Group, ...]:
                 method=next(method for _, method in arms.values()),
                 hardware=hardware,
                 workload=workload,
-                concurrency=int(concurrency) if concurrency else None,
+                concurrency=_concurrency(arms[min(arms)][0]) if concurrency else None,
                 plain_ms=1000 * REFERENCE_BATCH / throughput if throughput else 10.0,
-                arms={k: arm for k, (arm, _) in sorted(arms.items())},
+                arms={k: _arm(line, k, throughput) for k, (line, _) in sorted(arms.items())},
             )
         )
     if not groups:
@@ -108,8 +108,13 @@ def read_groups(path: Path) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _arm(line: _Line, k: int) -> Arm:
-    """E from the row's own positions, c = E / speedup."""
+def _concurrency(line: _Line) -> int:
+    return line.whole("concurrency", 1, 1 << 16)
+
+
+def _arm(line: _Line, k: int, plain: float | None) -> Arm:
+    """E from the row's own positions, c = E / speedup; without a speed-up that of throughput over
+    `plain`, tokens a second without speculation."""
     if line.row["per_position"]:
         acceptance = line.positions(k)
     else:
@@ -117,7 +122,10 @@ def _arm(line: _Line, k: int) -> Arm:
         if not 1.0 <= length <= k + 1:
             raise line.refused("acceptance_length", f"{length}", f"1 to K+1 = {k + 1}")
         acceptance = geometric(length, k)
-    speedup = line.number("speedup_vs_ar", above=0.0)
+    if not line.row["speedup_vs_ar"] and plain and line.row["throughput_tok_s"]:
+        speedup = line.number("throughput_tok_s", above=0.0) / plain
+    else:
+        speedup = line.number("speedup_vs_ar", above=0.0)
     return Arm(acceptance, (1.0 + sum(acceptance)) / speedup)
 
 
@@ -234,7 +242,7 @@ class _Line:
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[_Line]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileRefused(f"{path}: cannot be read: {error}") from error
     reader = csv.DictReader(text.splitlines())

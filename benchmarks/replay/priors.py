@@ -14,18 +14,34 @@ from itertools import combinations
 
 from benchmarks.replay.files import Arm, Group, read_groups
 from local.simulated_engine.make_table import ROWS
-from speculative_operator.tuning.prior import BLOCK, SEQUENTIAL, Prior
+from speculative_operator.tuning.prior import Prior
 from speculative_operator.tuning.rows import Row
 
-OWN_MARGIN = 1.3
 MARGIN = 1.3
 """Drafters to come differ by more than those that were seen."""
+
+TAIL_MARGIN = 3.0
+"""The same of one K's time about the line, and of acceptance beyond the positions that were seen:
+where kernels, graphs or a draft's training end, both jump, by several times the usual error."""
 
 LEAST_PRICE_ERROR = 0.45
 """The price depends on the target above all, and the rows have few targets."""
 
 LEAST_GROUPS = 4
-"""With less of a kind the product's own constants are used."""
+"""With less of a kind they tell nothing of others."""
+
+VAGUE = Prior(
+    price=0.5,
+    price_error=0.6,
+    slope=0.12,
+    slope_error=0.08,
+    own_error=0.12,
+    cut=0.04,
+    cut_error=0.06,
+    decline=0.95,
+    carried_error=0.02,
+)
+"""Round numbers, for a kind that no other target has."""
 
 DRAFTS = 1e6
 """So many that a row's own shares are exact."""
@@ -33,19 +49,40 @@ DRAFTS = 1e6
 DECLINES = tuple(0.9 + 0.005 * step for step in range(21))
 
 
-def priors_without(target: str, groups: Iterable[Group]) -> dict[bool, Prior]:
-    """The prior of sequential (False) and of block drafters (True), from all other targets."""
-    others = [group for group in groups if group.target != target]
+def priors_without(
+    target: str, groups: Iterable[Group], public: Iterable[Group] = ()
+) -> dict[bool, Prior]:
+    """The prior of sequential (False) and of block drafters (True), from all other targets: those
+    of `groups`, and those of `public` as well where they are too few."""
     return {
-        block: fit([group for group in others if group.block is block], start)
-        for block, start in ((False, SEQUENTIAL), (True, BLOCK))
+        block: fit(_others(target, block, groups)) or fit(_others(target, block, public)) or VAGUE
+        for block in (False, True)
     }
 
 
-def fit(groups: Sequence[Group], start: Prior) -> Prior:
-    """The prior of one kind from its groups; `start` where they are too few."""
+def _others(target: str, block: bool, groups: Iterable[Group]) -> list[Group]:
+    """Groups of one kind and of other targets. A target may be named with or without its owner."""
+    name = _plain_name(target)
+    return [
+        group
+        for group in groups
+        if group.block is block and not (name and _same(name, _plain_name(group.target)))
+    ]
+
+
+def _plain_name(target: str) -> str:
+    return target.rsplit("/", 1)[-1].lower()
+
+
+def _same(one: str, other: str) -> bool:
+    """Also where one names a precision, or the instructed variant, besides."""
+    return one.startswith(other) or other.startswith(one)
+
+
+def fit(groups: Sequence[Group]) -> Prior | None:
+    """The prior of one kind from its groups; None where they are too few."""
     if len(groups) < LEAST_GROUPS:
-        return start
+        return None
     lines = [_line(group) for group in groups]
     prices = [math.log(max(price, 0.1)) for price, _ in lines]
     slopes = [slope / max(price, 0.1) for price, slope in lines]
@@ -56,7 +93,7 @@ def fit(groups: Sequence[Group], start: Prior) -> Prior:
         if len(group.arms) > 2 and price + slope * k > 0
     ]
     pairs = [pair for group in groups for pair in combinations(group.arms.items(), 2)]
-    flat = replace(start, cut=0.0)
+    flat = replace(VAGUE, cut=0.0)
     cuts = [_missing(short, long, flat) for short, long in pairs]
     decline = min(DECLINES, key=lambda value: _carried_error(pairs, replace(flat, decline=value)))
     return Prior(
@@ -64,11 +101,11 @@ def fit(groups: Sequence[Group], start: Prior) -> Prior:
         price_error=max(MARGIN * statistics.stdev(prices), LEAST_PRICE_ERROR),
         slope=statistics.fmean(slopes),
         slope_error=MARGIN * statistics.stdev(slopes),
-        own_error=OWN_MARGIN * (statistics.pstdev(off) if off else start.own_error),
+        own_error=TAIL_MARGIN * (statistics.pstdev(off) if off else VAGUE.own_error / TAIL_MARGIN),
         cut=statistics.fmean(cuts),
         cut_error=MARGIN * statistics.pstdev(cuts),
         decline=decline,
-        carried_error=MARGIN * _carried_error(pairs, replace(flat, decline=decline)),
+        carried_error=TAIL_MARGIN * _carried_error(pairs, replace(flat, decline=decline)),
     )
 
 

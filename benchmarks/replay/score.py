@@ -27,6 +27,7 @@ class Outcome:
     converged             windows until K in force stayed within 2% for three
     recovered             windows from each change of conditions until K was within 5% for three
     switches              changes of K in force at the same batch size, an hour
+    late_switches         the same in the second half of the windows
     against_plain         against autoregressive decoding without speculation in the engine
     against_live_zero     against K=0 live
     """
@@ -38,6 +39,7 @@ class Outcome:
     converged: int
     recovered: tuple[int, ...]
     switches: float
+    late_switches: float
     against_plain: float
     against_live_zero: float
 
@@ -57,7 +59,8 @@ def outcome(episode: Episode, goodputs: Sequence[float], lengths: Sequence[int])
         close=part[-1] >= 1 - CLOSE,
         converged=_steady_from(part, 1 - CLOSE),
         recovered=tuple(_steady_from(part[at:], 1 - RECOVERED) for at in episode.changes),
-        switches=_switches(episode, lengths) * 3600 / WINDOW_SECONDS / len(lengths),
+        switches=_switches(episode, lengths, 0),
+        late_switches=_switches(episode, lengths, len(lengths) // 2),
         against_plain=1 - sum(goodputs) / sum(1 / each.plain_ms for each in conditions),
         against_live_zero=1 - sum(goodputs) / sum(each.goodput[0] for each in conditions),
     )
@@ -72,13 +75,14 @@ def _steady_from(part: Sequence[float], least: float) -> int:
     return len(part)
 
 
-def _switches(episode: Episode, lengths: Sequence[int]) -> int:
+def _switches(episode: Episode, lengths: Sequence[int], begin: int) -> float:
+    """An hour, from window `begin` on."""
     last: dict[int, int] = {}
     count = 0
-    for condition, k in zip(episode.conditions, lengths, strict=True):
-        count += last.get(condition.batch, k) != k
+    for number, (condition, k) in enumerate(zip(episode.conditions, lengths, strict=True)):
+        count += number >= begin and last.get(condition.batch, k) != k
         last[condition.batch] = k
-    return count
+    return count * 3600 / WINDOW_SECONDS / (len(lengths) - begin)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Summary:
     windows_to_converge: float
     recovery_windows: float | None
     switches_an_hour: float
+    late_switches_an_hour: float
     loss_against_autoregressive: float
     worst_loss_against_live_zero: float
 
@@ -121,6 +126,7 @@ def summary(outcomes: Sequence[Outcome]) -> Summary:
         windows_to_converge=statistics.fmean(each.converged for each in outcomes),
         recovery_windows=statistics.fmean(recovered) if recovered else None,
         switches_an_hour=statistics.fmean(each.switches for each in outcomes),
+        late_switches_an_hour=statistics.fmean(each.late_switches for each in outcomes),
         loss_against_autoregressive=100 * statistics.fmean(e.against_plain for e in outcomes),
         worst_loss_against_live_zero=100 * max(each.against_live_zero for each in outcomes),
     )

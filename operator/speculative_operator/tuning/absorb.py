@@ -21,6 +21,7 @@ from speculative_operator.tuning.cost import (
     SLOW,
     SLOW_ERROR,
     SLOW_SHARE,
+    UNKNOWN,
     Cell,
     Cost,
     Known,
@@ -68,7 +69,7 @@ class _Update:
         self._cells = list(cost.known.cells)
         self._belief = Belief(cost.known.means, cost.known.covariance)
         self._former, self._age = cost.former, cost.age + windows
-        self._held, self._slowed = set(cost.held), set(cost.slowed)
+        self._held, self._alone = set(cost.held), set(cost.alone)
         self._noise, self._drift, self._shock = cost.noise, cost.drift, cost.shock
         self._pass(windows)
 
@@ -120,17 +121,14 @@ class _Update:
         doubt = _outlier_chance(error, total)
         if abs(surprise) <= STEEPEST:
             self._held.discard(time.k)
-            self._slowed.discard(time.k)
+            self._stands_alone(time.k, alone=variance > UNKNOWN**2)
             self._adapt(surprise, time.variance / total, first=first)
         else:
             if surprise > 0 and time.k not in self._held:
                 self._held.add(time.k)
                 return False
             self._held.discard(time.k)
-            if surprise > 0:
-                self._slowed.add(time.k)
-            else:
-                self._slowed.discard(time.k)
+            self._stands_alone(time.k, alone=surprise > 0)
             self._change(touched, time, first=first)
             mean, variance, weights = self._belief.expected(touched)
             total = variance + time.variance
@@ -139,6 +137,13 @@ class _Update:
         sure, step = 1.0 - doubt, error / total
         self._belief.learn(weights, sure * step, sure / total - sure * doubt * step**2)
         return True
+
+    def _stands_alone(self, k: int, *, alone: bool) -> None:
+        """Whether the last time of K is one that nothing else confirms."""
+        if alone:
+            self._alone.add(k)
+        else:
+            self._alone.discard(k)
 
     def _adapt(self, surprise: float, own: float, *, first: bool) -> None:
         """Surprises of a model that is right have the variance 1 and do not depend on each other:
@@ -201,7 +206,7 @@ class _Update:
             known=self._known(),
             former=self._former,
             held=frozenset(self._held),
-            slowed=frozenset(self._slowed),
+            alone=frozenset(self._alone),
             noise=self._noise,
             drift=self._drift,
             shock=self._shock,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import ALL, bucket_of
+from speculative_operator.tuning.cost import is_measured
 from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.variant import Restart
@@ -97,10 +98,11 @@ def best_live(state: State, lengths: Mapping[int, Lengths], policy: Policy) -> M
     for name, bucket in state.buckets.items():
         if bucket.seen != state.windows:
             continue
+        costs = bucket.cost.against(0)
         measured = [
-            lengths[name][k].mean - bucket.cost.of(k).mean
+            lengths[name][k].mean - costs[k].mean
             for k in policy.arms
-            if k and k in lengths[name] and bucket.cost.measured(k, 0)
+            if k and k in lengths[name] and is_measured(costs[k])
         ]
         if measured:
             found[name] = max(0.0, *measured)

@@ -44,6 +44,11 @@ MEASURED = 0.25
 """A ratio less sure than that is not known."""
 
 
+UNKNOWN = 0.35
+"""A ratio less sure than that is hardly known at all: a few steps tell most of it, and nothing
+speaks against their being outliers."""
+
+
 def is_measured(ratio: Estimate) -> bool:
     """Whether the logarithm of a ratio of step times is known."""
     return ratio.variance <= MEASURED**2
@@ -88,7 +93,7 @@ class Cost:
     former  what was known before the last change
     age     windows since then
     held    K whose last time was held out
-    slowed  K whose last times are two that were too long, which was taken for a change
+    alone   K of which one time tells all, or two that were too long: outliers would not show
     shock   the last surprise of a level, in standard errors
     """
 
@@ -96,7 +101,7 @@ class Cost:
     known: Known
     former: Known | None = None
     held: frozenset[int] = frozenset()
-    slowed: frozenset[int] = frozenset()
+    alone: frozenset[int] = frozenset()
     noise: float = 1.0
     drift: float = START_DRIFT
     shock: float = 0.0
@@ -127,6 +132,24 @@ class Cost:
         (mean, variance), (other_mean, other_variance) = self.of(k), self.of(other)
         shared = self._shared(k, other) if k and other else 0.0
         return Estimate(mean - other_mean, max(variance + other_variance - 2 * shared, 0.0))
+
+    def against(self, now: int) -> dict[int, Estimate]:
+        """log of T_step(k) / T_step(now) for each k, K=0 first."""
+        means, covariance = self.known.means, self.known.covariance
+        if not now:
+            start = len(self.known.cells)
+            own = {
+                k: Estimate(means[i], covariance[i][i]) for i, k in enumerate(self.lengths, start)
+            }
+            return {0: Estimate(0.0, 0.0)} | own
+        at = self._at(now)
+        mean, variance = means[at], covariance[at][at]
+        found = {0: Estimate(-mean, variance)}
+        for i, k in enumerate(self.lengths, len(self.known.cells)):
+            row = covariance[i]
+            shared = row[at] if at <= i else covariance[at][i]
+            found[k] = Estimate(means[i] - mean, max(row[i] + variance - 2 * shared, 0.0))
+        return found
 
     def measured(self, k: int, other: int) -> bool:
         """Whether the ratio of their step times is known."""

@@ -10,7 +10,7 @@ from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.buckets import batch_range, bucket_of
 from speculative_operator.tuning.page import Counts, Phase
 from speculative_operator.tuning.policy import Policy
-from speculative_operator.tuning.rows import window_rows
+from speculative_operator.tuning.rows import window_row
 from speculative_operator.tuning.rule import Option, options
 from speculative_operator.tuning.schedule import length_at
 from speculative_operator.tuning.state import State
@@ -24,9 +24,8 @@ OUTCOME_AFTER = 2
 def evidence(window: Window, speedup: float | None, *, now: float) -> Evidence:
     """What one window measured, told of the K that made most of its steps."""
     main = main_length(window)
-    rows = window_rows(window)
     total = window.total(main)
-    row = rows.get(main)
+    row = window_row(window, main)
     return Evidence(
         measured_at=now,
         drafts=round(window.drafts),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from speculative_operator.tuning.acceptance import Acceptance, Lengths
 from speculative_operator.tuning.buckets import batch_range, traffic
+from speculative_operator.tuning.cost import UNKNOWN
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Bucket, Look, State
@@ -35,6 +36,10 @@ for each that they stayed."""
 PRICE_CHANGE, OWN_CHANGE = 0.4, 0.1
 """How far such a change moves the log goodput of all K > 0 against K=0, and of one K > 0 against
 another."""
+
+HIDDEN = 0.7
+"""How far a K may seem to be behind, as a logarithm, since its only time was an outlier: most are
+twice as long as they should be, give or take the usual error."""
 
 FIRST_LOOK = 6
 """The window by which K=0 is looked at, whatever the prior thinks of it."""
@@ -88,16 +93,18 @@ def looked(
         settled=state.settled or not any(need.open for need in needs.values()),
         next_look=state.windows + math.ceil(max(soonest, 0.0)),
     )
-    return _opened(state, trials(wanted, policy, steps=_steps(window)))
+    short = [name for name, need in needs.items() if need.short]
+    return _opened(state, trials(wanted, policy, steps=_steps(window), short=short))
 
 
 class _Need(NamedTuple):
     """What a bucket has to look at now, if anything; `left` windows until it has to at the latest;
-    `open` says that something is worth finding out."""
+    `open` says that something is worth finding out, `short` that a few steps are enough."""
 
     k: int | None
     left: float
     open: bool = False
+    short: bool = False
 
 
 def _need(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> _Need:
@@ -107,15 +114,29 @@ def _need(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> _Ne
     found = _candidates(
         state, bucket, looks(bucket.length, bucket.cost, lengths, policy, _share(state, bucket))
     )
+    again = next((each for each in found if _unconfirmed(bucket, each)), None)
+    if again is not None:
+        return _Need(again.k, 0.0, open=True, short=True)
     best = max(found, key=lambda look: look.net, default=None)
     if best is not None and best.net > 0.0:
-        return _Need(best.k, 0.0, open=True)
+        return _Need(best.k, 0.0, open=True, short=_unknown(bucket, best.k))
     former = _former_gain(state, bucket, lengths, policy)
     left = {look.k: windows_left(state, bucket, look, former) for look in found}
     if 0 in left and not any(0 in other.timed for other in state.buckets.values()):
         left[0] = min(left[0], FIRST_LOOK - state.windows)
     late = next((k for k, windows in left.items() if windows <= 0.0), None)
-    return _Need(late, min(left.values(), default=LONGEST_WAIT))
+    short = late is not None and _unknown(bucket, late)
+    return _Need(late, min(left.values(), default=LONGEST_WAIT), short=short)
+
+
+def _unconfirmed(bucket: Bucket, look: Prospect) -> bool:
+    """Whether the K may be better than the one in force if its only time was an outlier."""
+    return look.k in bucket.cost.alone and look.gap > -HIDDEN
+
+
+def _unknown(bucket: Bucket, k: int) -> bool:
+    """Whether so little is known of a K that a few steps tell most of it."""
+    return bucket.cost.between(k, bucket.length).variance > UNKNOWN**2
 
 
 def _share(state: State, bucket: Bucket) -> float:

@@ -7,17 +7,20 @@ another bucket: never surer, so nothing is counted twice, however often it is to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from speculative_operator.tuning.belief import Belief, Estimate, Triangle
 from speculative_operator.tuning.cost import Cost, Known, spread
 from speculative_operator.tuning.prior import Prior
 
-APART = {"price_error": 0.10, "slope_error": 0.05, "own_error": 0.012}
+APART = {"price_error": 0.06, "slope_error": 0.03, "own_error": 0.012}
 """How far costs of two buckets lie apart, in the terms of `Prior`: the price of speculation, each
 draft token's part, and each K by itself. Of neighbouring batch sizes of a measured grid the first
 two differ by up to 0.2 and 0.1 where an engine begins to be bound by compute, and hardly below."""
+
+Ratios = Mapping[int, Estimate]
+"""By K, log of its step time over that of K in force."""
 
 BETTER = 1.2
 """Times by which a variance is smaller that is worth taking over."""
@@ -43,11 +46,14 @@ def informed(cost: Cost, others: Sequence[Cost], now: int, prior: Prior) -> Cost
     if not others:
         return cost
     apart = Cost(cost.lengths, Known((), (0.0,) * len(cost.lengths), _apart(cost, prior)))
-    told = {k: _told(others, k, now, apart) for k in (0, *cost.lengths) if k != now}
-    if not any(_surer(there, cost.between(k, now)) for k, there in told.items()):
+    told = _told([other.against(now) for other in others], apart.against(now))
+    own = cost.against(now)
+    if not any(_surer(there, own[k]) for k, there in told.items() if k != now):
         return cost
     belief, at = Belief(cost.known.means, cost.known.covariance), cost.index(now)
     for k, there in told.items():
+        if k == now:
+            continue
         mean, variance, weights = belief.difference(cost.index(k), at)
         if _surer(there, Estimate(mean, variance)):
             total = variance + 1.0 / (1.0 / there.variance - 1.0 / variance)
@@ -61,10 +67,10 @@ def _apart(cost: Cost, prior: Prior) -> Triangle:
     return spread(cost.lengths, replace(prior, **APART))
 
 
-def _told(others: Sequence[Cost], k: int, now: int, apart: Cost) -> Estimate:
-    """The ratio of two K in another bucket, from the one that knows it best."""
-    mean, variance = min((cost.between(k, now) for cost in others), key=lambda one: one.variance)
-    return Estimate(mean, variance + apart.between(k, now).variance)
+def _told(others: Sequence[Ratios], apart: Ratios) -> Ratios:
+    """Each ratio from the bucket that knows it best, as far as it holds in another one."""
+    best = {k: min((each[k] for each in others), key=lambda one: one.variance) for k in apart}
+    return {k: Estimate(mean, variance + apart[k].variance) for k, (mean, variance) in best.items()}
 
 
 def _surer(there: Estimate, own: Estimate) -> bool:

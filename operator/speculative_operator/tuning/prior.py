@@ -42,11 +42,11 @@ SEQUENTIAL = Prior(
     price_error=0.455,
     slope=0.152,
     slope_error=0.074,
-    own_error=0.036,
+    own_error=0.082,
     cut=0.019,
     cut_error=0.015,
     decline=0.955,
-    carried_error=0.009,
+    carried_error=0.022,
 )
 """Drafters that propose token by token: mtp, eagle, eagle3, draft models."""
 
@@ -55,11 +55,11 @@ BLOCK = Prior(
     price_error=0.469,
     slope=0.089,
     slope_error=0.042,
-    own_error=0.070,
+    own_error=0.162,
     cut=0.075,
     cut_error=0.080,
     decline=0.955,
-    carried_error=0.021,
+    carried_error=0.048,
 )
 """Drafters that propose a block at once: dflash, dspark."""
 

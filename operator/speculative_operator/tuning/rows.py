@@ -175,23 +175,29 @@ class Row:
 
 
 def window_rows(window: Window) -> dict[int, Row]:
-    """The rows that one window gives, for each K that had a draft in it.
+    """The rows that one window gives, for each K that had a draft in it."""
+    drafted = _drafted(window)
+    return {k: _row(window, k, drafted[k]) for k in sorted(drafted)}
 
-    Of the requests in steps with prompt tokens some do not decode yet, so the share of requests
-    that have a draft is taken from steps that only decode.
-    """
-    rows = {}
-    for k, buckets in sorted(_drafted(window).items()):
-        total, decoding = window.total(k), window.total(k, Phase.DECODE)
-        drafted = decoding.drafts / decoding.requests if decoding.requests else 1.0
-        accepted = (window.positions.get(Position(k, i)) for i in range(k))
-        rows[k] = Row(
-            requests=total.drafts / drafted if 0 < drafted < 1 else total.drafts,
-            drafts=total.drafts,
-            accepted=tuple(at.accepted if at else 0.0 for at in accepted),
-            buckets=buckets,
-        )
-    return rows
+
+def window_row(window: Window, k: int) -> Row | None:
+    """The row of one K, if it had a draft."""
+    buckets = _drafted(window).get(k)
+    return _row(window, k, buckets) if buckets else None
+
+
+def _row(window: Window, k: int, buckets: Mapping[int, Drafted]) -> Row:
+    """Of the requests in steps with prompt tokens some do not decode yet, so the share of requests
+    that have a draft is taken from steps that only decode."""
+    total, decoding = window.total(k), window.total(k, Phase.DECODE)
+    drafted = decoding.drafts / decoding.requests if decoding.requests else 1.0
+    accepted = (window.positions.get(Position(k, i)) for i in range(k))
+    return Row(
+        requests=total.drafts / drafted if 0 < drafted < 1 else total.drafts,
+        drafts=total.drafts,
+        accepted=tuple(at.accepted if at else 0.0 for at in accepted),
+        buckets=buckets,
+    )
 
 
 def _drafted(window: Window) -> dict[int, dict[int, Drafted]]:

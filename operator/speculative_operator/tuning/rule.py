@@ -59,12 +59,12 @@ def options(now: int, cost: Cost, lengths: Lengths, policy: Policy) -> tuple[Opt
     length = lengths.get(now)
     if length is None:
         return ()
-    found = []
+    found, ratios = [], cost.against(now)
     for k in policy.arms:
         other = lengths.get(k)
         if k == now or other is None:
             continue
-        ratio = cost.between(k, now)
+        ratio = ratios[k]
         plain = other.mean - length.mean - ratio.mean
         found.append(
             Option(

@@ -20,11 +20,11 @@ from itertools import pairwise
 
 from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.belief import Estimate
-from speculative_operator.tuning.cost import CHANGED, SLOW, SLOW_ERROR, Cost
+from speculative_operator.tuning.cost import CHANGED, Cost
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import bonus, contended
 
-HORIZON = 40.0
+HORIZON = 25.0
 """Windows for which what is found out now will matter."""
 
 WINDOW_ERROR = 0.03
@@ -86,21 +86,10 @@ def looks(
         gap = means[at] - means[played]
         variance = joint[at][at] + joint[played][played] - 2 * joint[at][played] + length
         loss = 1.0 - math.exp(min(gap + variance / 2, 0.0))
-        worth = expected_rise(contest, moves) + (_hidden(contest, at) if k in cost.slowed else 0.0)
+        worth = expected_rise(contest, moves)
         paid = policy.trial_share * loss + HANDLING
         found.append(Look(k, contest[at] - contest[played], HORIZON * share * worth, paid))
     return tuple(found)
-
-
-TWICE = 0.14
-"""Chance that two times in a row that are too long are outliers and no change, where 1 window in
-400 brings a change: SLOW_SHARE² / (SLOW_SHARE² + 1/400)."""
-
-
-def _hidden(contest: Sequence[float], at: int) -> float:
-    """What a look may bring since the last times of the K at this index may have been outliers."""
-    behind = max(contest) - contest[at]
-    return TWICE * SLOW_ERROR * normal_loss((SLOW - behind) / SLOW_ERROR)
 
 
 FAR = 5.0

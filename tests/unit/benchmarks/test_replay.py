@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from benchmarks.replay.files import (
     read_costs,
     read_groups,
 )
-from benchmarks.replay.score import Summary, summary
+from benchmarks.replay.priors import LEAST_GROUPS, VAGUE, priors_without
+from benchmarks.replay.score import Summary, outcome, summary
+from benchmarks.replay.table import table
 from local.simulated_engine.growth import GRID
 from local.simulated_engine.make_table import ROWS
 
@@ -158,7 +161,7 @@ def test_the_loss_of_a_fixed_length_is_what_the_rows_say(data: Data, k: int) -> 
     assert found.final == pytest.approx(found.regret)
     assert found.against_plain == pytest.approx(1 - goodput * condition.plain_ms)
     assert found.against_live_zero == pytest.approx(1 - goodput / condition.goodput[0])
-    assert found.switches == 0.0
+    assert found.switches == found.late_switches == 0.0
     assert found.close == (k == 3)
 
 
@@ -241,3 +244,150 @@ def test_a_file_that_is_refused_ends_the_command(
 
     assert command.main() == 2
     assert "none.csv: cannot be read" in capsys.readouterr().err
+
+
+def test_switches_of_the_way_to_the_best_are_told_apart_from_later_ones(data: Data) -> None:
+    """On conditions that do not change the second half should have hardly any."""
+    episode = first("A", data)
+    lengths = [1, 3, 1, *[3] * 37, 1, *[3] * 19]
+
+    found = outcome(episode, [1.0] * len(lengths), lengths)
+
+    assert found.switches == pytest.approx(5 * 720 / 60)
+    assert found.late_switches == pytest.approx(2 * 720 / 30)
+
+
+def test_a_target_alone_in_its_file_is_replayed_with_priors_of_others(data: Data) -> None:
+    """Never with what was fitted to itself: the public rows without it, else round numbers."""
+    public = read_groups(ROWS)
+    alone = priors_without("t", data.groups, public)
+    known = priors_without("Qwen/Qwen3-8B", public, public)
+
+    assert alone == priors_without("", public)
+    assert known == priors_without("qwen3-8b", public)
+    assert known != alone
+    assert priors_without("t", data.groups) == {False: VAGUE, True: VAGUE}
+
+
+def test_few_groups_of_other_targets_are_no_prior(data: Data) -> None:
+    """Two or three say nothing of how much drafters differ."""
+    public = read_groups(ROWS)
+    few = [group for group in public if not group.block and group.target != "t"][: LEAST_GROUPS - 1]
+
+    assert priors_without("t", few)[False] == VAGUE
+
+
+def test_every_grid_is_met(rows: Path, tmp_path: Path) -> None:
+    """A file of costs may be of several products: none of them is left out."""
+    grid = [a_cost(k, batch) for k in (0, 1, 3) for batch in (1, 4)]
+    steep = [
+        a_cost(k, batch, hardware="other", step_ms=str((5 + 9 * k) * batch))
+        for k in (0, 1, 3)
+        for batch in (1, 16)
+    ]
+    costs = read_costs(written(tmp_path / "costs.csv", COST_COLUMNS, grid + steep))
+    data = Data(read_groups(rows), costs, seeds=2)
+
+    assert len(costs) == 2
+    for name in ("B", "D2", "E"):
+        slowest = {
+            round(max(max(each.step_ms.values()) / each.plain_ms for each in episode.conditions))
+            + round(max(each.plain_ms for each in episode.conditions))
+            for episode in SETS[name](data)
+        }
+        assert len(slowest) > 1, name
+
+
+def test_columns_that_are_not_asked_for_are_no_fault(tmp_path: Path) -> None:
+    """Studies have notes of their own; spreadsheets begin files with a mark."""
+    path = written(
+        tmp_path / "rows.csv", (*ROW_COLUMNS, "note"), [{**a_row(k), "note": "x"} for k in (1, 3)]
+    )
+    path.write_text("\ufeff" + path.read_text())
+
+    (group,) = read_groups(path)
+
+    assert group.arms.keys() == {1, 3}
+
+
+def test_a_method_that_nobody_knows_is_replayed_as_a_draft_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And it is said."""
+    lengths = [a_row(k, method="Hydra 9") for k in (2, 5)]
+
+    (group,) = read_groups(written(tmp_path / "rows.csv", ROW_COLUMNS, lengths))
+
+    assert group.method == "draft_model"
+    assert "'Hydra 9' is not known" in capsys.readouterr().err
+
+
+def test_a_speed_up_that_is_not_stated_is_that_of_the_throughput(tmp_path: Path) -> None:
+    """Where the same study has measured the target without speculation."""
+    plain = a_row(0, method="none", per_position="", speedup_vs_ar="", throughput_tok_s="1000")
+    fast = {"speedup_vs_ar": "", "throughput_tok_s": "1500"}
+    path = written(tmp_path / "rows.csv", ROW_COLUMNS, [plain, a_row(1), a_row(3, **fast)])
+
+    (group,) = read_groups(path)
+
+    assert group.arms[3].cost == pytest.approx(2.5 / 1.5)
+    with pytest.raises(FileRefused, match="column speedup_vs_ar: ''"):
+        read_groups(written(tmp_path / "no.csv", ROW_COLUMNS, [a_row(1), a_row(3, **fast)]))
+
+
+def test_a_load_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    """With its line."""
+    path = written(tmp_path / "rows.csv", ROW_COLUMNS, [a_row(k, concurrency="a") for k in (1, 3)])
+
+    with pytest.raises(FileRefused, match="line 2, column concurrency: 'a'"):
+        read_groups(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "source;target;method\na;b;c\n"])
+@pytest.mark.parametrize("read", [read_groups, read_costs])
+def test_a_file_without_the_columns_is_refused(
+    tmp_path: Path, read: Callable[[Path], object], text: str
+) -> None:
+    """An empty one, too."""
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+
+    with pytest.raises(FileRefused, match="missing columns"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_rows_of_one_block_drafter_at_unusual_lengths_can_be_played(
+    name: str, tmp_path: Path
+) -> None:
+    """No row at K=0, no other target, the shortest K above the usual start."""
+    lengths = [
+        a_row(k, method="DFlash", workload=workload, speedup_vs_ar=str(1 + k / 20))
+        for workload in ("w", "v")
+        for k in (9, 31, 64)
+    ]
+    groups = read_groups(written(tmp_path / "rows.csv", ROW_COLUMNS, lengths))
+    grid = [a_cost(k, batch) for k in (0, 2) for batch in (8, 512)]
+    costs = read_costs(written(tmp_path / "costs.csv", COST_COLUMNS, grid))
+    episode = first(name, Data(groups, costs, seeds=1))
+    priors = {episode.target: priors_without(episode.target, groups, read_groups(ROWS))}
+
+    found = command.play(
+        episode, command.the_product(Measuring.QUARTER, priors, episode), Measuring.QUARTER
+    )
+
+    assert 0.0 <= found.regret < 0.6
+
+
+def test_the_figures_of_a_run_make_one_table() -> None:
+    """A policy that did not play a set has an empty cell there."""
+    figures = {"mean": 0.856, "p95": 2.04, "worst": 5.81}
+
+    lines = list(table({"A": {"K=0": figures, "product, quarter": figures}, "B": {"K=0": figures}}))
+
+    assert lines == [
+        "| | A | B |",
+        "|---|---|---|",
+        "| K=0 | 0.86 / 2.0 / 5.8 | 0.86 / 2.0 / 5.8 |",
+        "| product, quarter | 0.86 / 2.0 / 5.8 |  |",
+    ]

@@ -223,7 +223,15 @@ def test_two_times_too_long_are_a_change_with_a_doubt() -> None:
     """Two outliers in a row look the same; the next time tells."""
     slow = {**STEP_MS, 3: 60.0}
     cost = after(a_cost(), STEP_MS, slow, slow)
-    assert cost.slowed == {3}
+    assert cost.alone == {3}
 
-    assert after(cost, slow).slowed == frozenset()
-    assert after(cost, STEP_MS).slowed == frozenset()
+    assert after(cost, slow).alone == frozenset()
+    assert after(cost, STEP_MS).alone == frozenset()
+
+
+def test_the_only_time_that_tells_the_price_of_speculation_may_be_an_outlier() -> None:
+    """No other time contradicts it, however wrong it is."""
+    once = after(a_cost(), *[{4: 23.0}] * 3, {4: 23.0, 0: 9.6})
+    assert once.alone == {0}
+
+    assert after(once, {4: 23.0, 0: 9.6}).alone == frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -347,3 +348,30 @@ def test_under_steady_noisy_traffic_it_settles(seed: int) -> None:
     assert goodput(last) >= 0.97 * max(goodput(k) for k in policy.arms)
     late = lengths(played, traffic.batch)[40:]
     assert sum(a != b for a, b in itertools.pairwise(late)) <= 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_the_defaults_switches_are_few_on_traffic_that_does_not_change(seed: int) -> None:
+    """Windows of 5 s whose prompts and step times go up and down; after five minutes K changes at
+    most twelve times an hour."""
+    chance = random.Random(seed)
+    a, each = chance.uniform(0.6, 0.9), chance.uniform(0.5, 2.0)
+    acceptance = [a**i for i in (1, 2, 3, 4)]
+    step_ms = {k: 10.0 + bool(k) + each * k for k in range(5)}
+    policy = a_policy()
+    decision = first(policy)
+    played = []
+    for number in range(240):
+        prompts = chance.gauss(0.0, 0.1)
+        now = Traffic(
+            acceptance=[p + prompts * p * (1 - p) for p in acceptance],
+            step_ms={k: ms * math.exp(chance.gauss(0.0, 0.03)) for k, ms in step_ms.items()},
+        )
+        window = now.played(decision, chance)
+        decision = decide(window, decision.state, policy, Occasion(5.0 * number))
+        played.append(decision)
+
+    late = lengths(played)[60:]
+    assert max(late) > 0
+    switches = sum(a != b for a, b in itertools.pairwise(late))
+    assert switches <= 12 * len(late) * 5 / 3600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -176,3 +177,46 @@ def test_a_bucket_that_has_compared_nothing_takes_its_neighbours_costs() -> None
     assert both.buckets[8].cost.of(4).mean == pytest.approx(
         both.buckets[4].cost.of(4).mean, abs=0.1
     )
+
+
+CHEAP_MS = {0: 10.0, 1: 11.0, 2: 12.0, 3: 13.0, 4: 14.0}
+"""With these step times K=0 is far behind."""
+
+
+def looked_again(k: int, step_ms: Mapping[int, float] | None) -> bool:
+    """Whether K is looked at where one time alone tells of it, and nothing else is left to see."""
+    policy = a_policy(minimum_gain=0.0)
+    traffic = Traffic(GOOD, step_ms)
+    state = course(policy, [traffic] * 20)[-1].state
+    doubted = replace(state.buckets[4], cost=replace(state.buckets[4].cost, alone=frozenset({k})))
+    state = replace(state, buckets={4: doubted}, look=None)
+    window = traffic.window({4: 400})
+    after = looked(state, state.lengths(policy), window, policy, None)
+    return k in {arm for trial in opened(after) for arm in trial.arms}
+
+
+def test_a_k_whose_only_time_may_be_an_outlier_is_looked_at_again() -> None:
+    """One outlier on the only look at K=0 would decide for minutes."""
+    assert looked_again(0, None)
+
+
+def test_a_k_too_far_behind_for_an_outlier_is_not() -> None:
+    """Even half its time would not make it the best."""
+    assert not looked_again(0, CHEAP_MS)
+
+
+def test_a_second_look_at_a_time_that_stands_alone_takes_few_steps() -> None:
+    """Half or twice the time is seen at a glance."""
+    policy = a_policy()
+    both = trials({4: (1,), 64: (1,)}, policy, steps=1000, short={64})
+
+    assert [each.share for each in both] == pytest.approx([0.1, 0.04])
+    assert both[1].block * both[1].rounds < both[0].block * both[0].rounds
+
+
+def test_a_short_trial_is_not_joined_with_a_long_one() -> None:
+    """Neighbours share a trial where they ask for the same."""
+    policy = a_policy()
+
+    assert len(trials({4: (1,), 8: (1,)}, policy, steps=1000)) == 1
+    assert len(trials({4: (1,), 8: (1,)}, policy, steps=1000, short={8})) == 2

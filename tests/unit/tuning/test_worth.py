@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -80,20 +79,3 @@ def test_a_contradiction_is_worth_a_look() -> None:
 
     assert held.held == {2}
     assert look_at(2, held).worth > look_at(2, cost).worth
-
-
-def test_a_k_that_two_times_have_made_slow_is_looked_at_again() -> None:
-    """Two outliers in a row must not put the best K aside for long."""
-    cost = known(0, 2, 4, windows=3)
-    lengths = {k: Estimate(0.25 * k, 0.01**2) for k in (0, 1, 2, 3, 4)}
-    sure, doubted = (
-        next(
-            look
-            for look in looks(0, replace(cost, slowed=slowed), lengths, a_policy())
-            if look.k == 2
-        )
-        for slowed in (frozenset[int](), frozenset({2}))
-    )
-
-    assert doubted.worth > sure.worth
-    assert doubted.cost == sure.cost
