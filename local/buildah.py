@@ -64,7 +64,7 @@ def build(
         for alias, image in aliases.items():
             _buildah("tag", image, alias, run_root=run_root)
         _buildah(
-            "bud", "--no-cache" if afresh else "--layers", "--timestamp=0",
+            "bud", "--layers", *(["--no-cache"] if afresh else []), "--timestamp=0",
             "--isolation=chroot", "--pull=never", "--format=oci",
             f"--ignorefile={IGNORED}", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
             f"--volume={settings}:/etc/pip.conf:ro", f"--file={dockerfile}",
