@@ -19,6 +19,7 @@ import yaml
 from local import audit, binaries, buildah, images, install, machine
 from local.access import ClusterAccess
 from local.waiting import wait_for
+from speculative_operator.api.names import PORT_SPECULATION_NUMBER
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, Manifest, until
 from tests.support.helm import (
@@ -214,6 +215,7 @@ def test_an_operator_without_rights_to_leases_says_what_to_grant(
     kubectl("delete", *pods, "--wait")
 
     said = until("an operator says why it is not ready", lambda: unready(api), timeout=60)
+    kubectl("delete", "lease", RELEASE, space)  # those before could not give it back
     upgrade(kubectl, OURS, CHART, own_values())
 
     assert "Grant its service account the verbs get, create and update on leases" in said
@@ -253,14 +255,16 @@ def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
     (policy,) = of_kind(rendered(networkPolicy={"enabled": True}), "NetworkPolicy")
     let_out = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
     operators = f"app.kubernetes.io/instance={RELEASE}"
+    connected: set[int] = set()
 
-    connected = {
-        port
-        for pod in api.all("Pod", RELEASE_NAMESPACE, operators)
-        for port in connected_ports(pod)
-    }
+    def engines_are_read() -> bool:
+        for pod in api.all("Pod", RELEASE_NAMESPACE, operators):
+            connected.update(connected_ports(pod))
+        return {443, PORT_SPECULATION_NUMBER} <= connected
 
-    assert {443, 9405} <= connected <= let_out
+    until("one that leads has read the engines", engines_are_read, timeout=90)
+
+    assert connected <= let_out
 
 
 def connected_ports(pod: Manifest) -> set[int]:
