@@ -10,15 +10,19 @@ from speculative_operator.api.conditions import Reason
 SHORT_OF: Final = re.compile(r"Insufficient amd\.com/\w+")
 OTHER_LABELS: Final = "didn't match Pod's node affinity/selector"
 NO_NODES: Final = "no nodes available to schedule pods"
+CONTROL_PLANE: Final = re.compile(
+    r"untolerated taint\S* \{node-role\.kubernetes\.io/(control-plane|master)\b"
+)
+"""Taints are looked at before labels, so these nodes are never said to have other ones."""
 
 
 def no_node_because(words: str) -> Reason:
     """Too few GPUs free, no such GPUs at all, or something else that the words tell.
 
     One node that is only short of GPUs is enough to wait for; if all have other labels, nothing
-    that comes free can help.
+    that comes free can help. Nodes of the control plane are no place for engines.
     """
-    reasons = _reasons(words)
+    reasons = [each for each in _reasons(words) if not CONTROL_PLANE.search(each)]
     if any(SHORT_OF.search(reason) for reason in reasons):
         return Reason.WAITING_FOR_GPUS
     if words.startswith(NO_NODES) or (reasons and all(OTHER_LABELS in each for each in reasons)):

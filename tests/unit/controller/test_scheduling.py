@@ -29,6 +29,29 @@ FULL, NONE, OTHER = Reason.WAITING_FOR_GPUS, Reason.NO_NODE_FITS, Reason.UNSCHED
             ),
             NONE,
         ),
+        (
+            (
+                "0/4 nodes are available: 1 node(s) had untolerated taint "
+                "{node-role.kubernetes.io/control-plane: }, 3 node(s) didn't match Pod's node "
+                "affinity/selector. preemption: 0/4 nodes are available: 4 Preemption is not "
+                "helpful for scheduling."
+            ),
+            NONE,
+        ),
+        (
+            (
+                "0/3 nodes are available: 1 node(s) had untolerated taint(s) "
+                "{node-role.kubernetes.io/control-plane: }, 2 Insufficient amd.com/gpu."
+            ),
+            FULL,
+        ),
+        (
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint "
+                "{node-role.kubernetes.io/control-plane: }. preemption: not helpful."
+            ),
+            OTHER,
+        ),
         ("no nodes available to schedule pods", NONE),
         (
             (
