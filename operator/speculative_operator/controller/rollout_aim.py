@@ -79,14 +79,17 @@ class RolloutAim:
         )
 
     def _targets(self, sensor: str | None) -> Mapping[str, int]:
-        """Replicas by revision. A revision on trial has one of several. Where no start can succeed
-        none is made, but no pod that serves is taken away for that."""
+        """Replicas by revision. A revision on trial has one of several; the others are the good
+        one's that runs, or is to run again: the model was parked, or somebody has deleted its
+        Deployment. Where no start can succeed none is made, but no pod that serves is taken away
+        for that."""
         current, total = self.wanted.main.revision.key, self.model.spec.replicas
         if self.wanted.stopped:
             routed = {key: sum(p.routed for p in self.seen.pods_of(key)) for key in self.revisions}
             return {key: min(count, total) for key, count in routed.items()}
-        if self.probation is not None and self.beside is not None and total > 1:
-            return targets(self.revisions, self.beside, total, current)
+        others = self.probation.running if self.probation is not None else None
+        if others is not None and total > 1:
+            return targets(self.revisions, others, total, current)
         return targets(self.revisions, current, total, sensor)
 
     def _is_beside_one(self) -> bool:

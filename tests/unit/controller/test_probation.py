@@ -77,6 +77,29 @@ def test_one_pod_is_tried_and_the_others_wait(strategy: str) -> None:
     assert all(pod.routed for pod in world.seen().pods)
 
 
+@pytest.mark.parametrize("gone", ["deleted", "scaled", "parked"])
+def test_the_good_revision_comes_back_where_it_has_no_pods_on_trial(gone: str) -> None:
+    """All replicas of a revision that nothing is known of would be an outage if it is bad."""
+    world, good = trial(3)
+    world.answers = None
+    passes(world, 12)
+    match gone:
+        case "deleted":
+            world.delete("Deployment", world.deployment(good)["metadata"]["name"])
+            for pod in world.seen().pods_of(good):
+                world.delete("Pod", pod.name)
+        case "scaled":
+            world.scale(good, 0)
+        case _:
+            world.edit(replicas=0, **LONGER)
+            passes(world)
+            assert not world.seen().pods
+            world.edit(replicas=3, **LONGER)
+    passes(world)
+
+    assert world.replicas() == {good: 2, key(world): 1}
+
+
 def test_with_one_replica_and_room_for_two_both_run() -> None:
     """The running one is what the new one is compared with."""
     world, good = trial(1, "Surge")

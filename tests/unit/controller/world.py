@@ -170,6 +170,11 @@ class World:
         assert copy is not None
         self.cache.remove(reference, copy.uid)
 
+    def scale(self, key: str, replicas: int) -> None:
+        """Somebody scales the Deployment of a revision."""
+        found = self.deployment(key)
+        self.cache.put(self._stored({**found, "spec": {**found["spec"], "replicas": replicas}}))
+
     def judge(self, key: str, verdict: RevisionVerdict) -> None:
         """Something is found out about a revision."""
         self.annotate(key, verdict.annotations())
@@ -191,11 +196,15 @@ class World:
 
     def set_failure(self, key: str, message: str, since: str) -> None:
         """The API server refuses pods of a revision."""
-        copies = self.seen().copies
-        (copy,) = (c for ref, c in copies.items() if ref.kind == "Deployment" and key in ref.name)
         condition = {"type": "ReplicaFailure", "status": "True", "message": message}
         failed = {"conditions": [{**condition, "lastTransitionTime": since}]}
-        self.cache.put(self._stored({**copy.manifest(), "status": failed}))
+        self.cache.put(self._stored({**self.deployment(key), "status": failed}))
+
+    def deployment(self, key: str) -> Manifest:
+        """The Deployment of a revision."""
+        copies = self.seen().copies
+        (copy,) = (c for ref, c in copies.items() if ref.kind == "Deployment" and key in ref.name)
+        return copy.manifest()
 
     def annotate(self, key: str, annotations: Mapping[str, str | None]) -> None:
         """The record of a revision."""
