@@ -16,7 +16,13 @@ from typing import Final
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.controller.answers import read_all
 from speculative_operator.controller.race import Race
-from speculative_operator.controller.trial_questions import Answers, Engines, Questions, Served
+from speculative_operator.controller.trial_questions import (
+    FAULT,
+    Answers,
+    Engines,
+    Questions,
+    Served,
+)
 from speculative_operator.plan.continuations import ReferenceOutput
 from speculative_operator.plan.trial import NotCompared, Speed
 
@@ -62,6 +68,15 @@ class Findings:
         if self.incarnation == case.incarnation:
             return self
         return Findings(self.key, self.reference, case.incarnation)
+
+    def given_up(self) -> Findings:
+        """With what is not known yet as not to be compared."""
+        return replace(
+            self,
+            reference=self.reference or ReferenceOutput(missing=FAULT),
+            answers=self.answers or NotCompared(FAULT),
+            speed=NotCompared("Speed is not compared: a fault of the operator, see its log."),
+        )
 
 
 @dataclass
@@ -116,12 +131,15 @@ class TrialChecks:
             checks.task.cancel()
 
     async def _run(self, checks: _Checks, tell: Callable[[], None]) -> None:
-        """Step by step, until there is nothing more to find out for now."""
+        """Step by step, until there is nothing more to find out for now. A rollout waits for what
+        is found, so after an error of ours what is not known yet is not compared."""
         try:
             while (step := self._step(checks)) is not None:
                 await step(checks, tell)
         except Exception:
             logger.exception("the trial of revision %s could not be checked", checks.case.key)
+            checks.findings = checks.findings.given_up()
+            tell()
         finally:
             checks.task = None
 
@@ -146,8 +164,8 @@ class TrialChecks:
 
     async def _ask_trial(self, checks: _Checks, tell: Callable[[], None]) -> None:
         asked = checks.case.incarnation
-        answers = await self._questions.answers(checks.case.new, checks.case.said)
-        if asked == checks.case.incarnation:
+        answers = await self._questions.trial(checks.case.new, checks.case.said)
+        if answers is not None and asked == checks.case.incarnation:
             checks.findings = replace(checks.findings, answers=answers)
             tell()
 

@@ -7,7 +7,7 @@ what mends an engine that does not answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -37,11 +37,15 @@ TOO_SLOW: Final = (
 )
 KEY_WANTED: Final = "Output is not compared: the engine answers only to an API key."
 
+FAULT: Final = "Output is not compared: a fault of the operator, see its log."
+
 Answers = tuple[Continuation, ...] | Silent | NotCompared
 
 
 class Engines(Protocol):
-    """What is asked of engines; EngineSilent from both."""
+    """What is asked of engines; EngineSilent from each."""
+
+    async def served_names(self, address: str) -> Collection[str] | None: ...
 
     async def continuation(
         self, address: str, model: str, prompt: str, *, gaps: bool
@@ -84,6 +88,21 @@ class Questions:
         if not isinstance(again, tuple):
             return ReferenceOutput(missing=_missing(again))
         return ReferenceOutput(_tokens(first), _tokens(again))
+
+    async def trial(self, new: Served, said: ReferenceOutput | None) -> Answers | None:
+        """What the engine on trial says. None where nothing of it can be reached, its names
+        neither: that may be the network, and a bad revision is never tried again."""
+        answers = await self.answers(new, said)
+        if not isinstance(answers, Silent):
+            return answers
+        for replica in new.replicas:
+            try:
+                await self.engines.served_names(replica.address)
+            except EngineSilent:
+                continue
+            return answers
+        await self.sleep(PAUSE_SECONDS)
+        return None
 
     async def answers(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -40,6 +40,9 @@ class Fakes:
     """Two engines, a clock that sleeping moves, and how often there was news."""
 
     silent: set[str] = field(default_factory=set)
+    unreachable: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
+    """Addresses whose answers the operator itself fails on."""
     hanging: set[str] = field(default_factory=set)
     locked: bool = False
     last: int = 7
@@ -56,6 +59,10 @@ class Fakes:
         assert model == "qwen"
         (self.sure if gaps else self.asked).append(address)
         await asyncio.sleep(0)
+        if address in self.broken:
+            raise OverflowError("cannot convert float infinity to integer")
+        if address in self.unreachable:
+            raise EngineSilent("port 8000: connection refused")
         if address in self.hanging:
             await asyncio.Event().wait()
         if address in self.silent:
@@ -64,7 +71,14 @@ class Fakes:
         said = Continuation((len(prompt), last), (5.0, 0.1) if gaps else ())
         return None if self.locked else said
 
+    async def served_names(self, address: str) -> Collection[str] | None:
+        if address in self.unreachable:
+            raise EngineSilent("port 8000: connection refused")
+        return frozenset({"qwen"})
+
     async def read(self, replica: Replica) -> Page:
+        if replica.address in self.broken:
+            raise OverflowError("cannot convert float infinity to integer")
         page = self.pages(replica, self.time)
         if page is None:
             raise EngineSilent("no page")
@@ -207,6 +221,31 @@ async def test_an_engine_on_trial_that_fails_again_and_again_is_silent(
     assert isinstance(findings.answers, Silent)
     assert "new-0" in findings.answers.words
     assert fakes.asked.count(NEW.address) == TRIES
+
+
+async def test_an_engine_on_trial_that_cannot_be_reached_is_not_called_silent(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """It may be the operator's own network, and a bad revision is never tried again."""
+    fakes.unreachable = {NEW.address}
+    assert (await found(checks, fakes, UP)).answers is None
+
+    fakes.unreachable = set()
+    assert isinstance((await found(checks, fakes, UP)).answers, tuple)
+
+
+async def test_a_fault_of_the_operator_holds_no_rollout_up(
+    checks: TrialChecks, fakes: Fakes
+) -> None:
+    """No pod goes before the running revision was asked, and asking again would fail again."""
+    fakes.broken = {OLD.address, NEW.address}
+    findings = await found(checks, fakes, LOADING)
+
+    assert fakes.asked == [OLD.address]
+    assert findings.reference == ReferenceOutput(missing=trial_questions.FAULT)
+    findings = await found(checks, fakes, UP)
+    assert findings.answers == NotCompared(trial_questions.FAULT)
+    assert isinstance((await found(checks, fakes, ON_SERVICE)).speed, NotCompared)
 
 
 async def test_speed_is_known_after_a_while_of_traffic(checks: TrialChecks, fakes: Fakes) -> None:
