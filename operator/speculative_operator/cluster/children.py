@@ -105,11 +105,13 @@ class Children:
 
     async def end(self, namespace: str, name: str, uid: str) -> str | None:
         """Evicts a pod. Its copy stays until it has ended: it holds its GPUs until then. Where a
-        PodDisruptionBudget forbids it, nothing is done: the API server's words."""
+        PodDisruptionBudget, a webhook or a missing right forbids it, nothing is done, and the rest
+        of the pass goes on: the API server's words."""
         try:
             await self.client.evict({"namespace": namespace, "name": name, "uid": uid})
         except Refused as refusal:
-            if refusal.status != TOO_MANY_REQUESTS and TWO_BUDGETS not in refusal.message:
+            forbidden = refusal.status in (BAD_REQUEST, FORBIDDEN, INVALID, TOO_MANY_REQUESTS)
+            if not forbidden and TWO_BUDGETS not in refusal.message:
                 raise
             return refusal.message
         return None

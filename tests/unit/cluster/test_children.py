@@ -348,15 +348,17 @@ async def test_changes_of_our_own_are_no_repairs(children: Children) -> None:
         assert await children.keep(service(port=port)) is True
 
 
-async def test_a_pod_is_ended_as_a_drain_would_and_a_budget_is_no_fault(
+async def test_a_pod_is_ended_as_a_drain_would_and_to_be_forbidden_it_is_no_fault(
     children: Children, server: ApiServer
 ) -> None:
-    """Whoever set the budget is told so in the API server's words; anything else is a fault."""
+    """Whoever set the budget or the webhook is told so in the API server's words; a fault would cut
+    off the rest of the pass, status included."""
     assert await children.end("prod", "qwen-0", "p1") is None
     assert server.sent == ["evict p1"]
 
     for status, words in (
         (TOO_MANY_REQUESTS, "Cannot evict pod as it would violate the pod's disruption budget."),
+        (403, 'admission webhook "drains.example.com" denied the request: not now'),
         (500, "This pod has more than one PodDisruptionBudget, which is not supported."),
     ):
         server.refusal = Refused("POST", status, "", words)
