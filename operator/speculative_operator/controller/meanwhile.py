@@ -20,10 +20,13 @@ from speculative_operator.tuning.variant import VariantChoice
 
 
 def meanwhile(
-    model: SpeculativeModel, seen: Observed, choice: VariantChoice | None
+    model: SpeculativeModel, seen: Observed, choice: VariantChoice | None, current: str | None
 ) -> Iterator[Manifest]:
     """The next scale step of the Deployments that stand, as if the revision with most pods on the
-    Service, the newest of equals, were the one wanted, with its sensor."""
+    Service, the newest of equals, were the one wanted, with its sensor. Where the
+    `current` one has a Deployment, its pods stay, and so does one more of a surge or those missing
+    in place: a rollout that is held up midway, by somebody who fights over a child, would go back
+    and forth else."""
     standing = [key for key in seen.by_age() if key in seen.deployments]
     if not standing:
         return
@@ -32,7 +35,14 @@ def meanwhile(
     stands_in_for = seen.revisions[serving].recorded.facts.stands_in_for
     beside = choice is not None and choice.sensor and stands_in_for == choice.key
     sensor = stands_in_for if beside and stands_in_for in standing else None
-    wanted = targets(standing, serving, model.spec.replicas, sensor)
+    total = model.spec.replicas
+    wanted = dict(targets(standing, serving, total, sensor))
+    moving = current if current not in (serving, sensor) else None
+    if moving is not None and moving in seen.deployments:
+        wanted[moving] = min(seen.deployments[moving].replicas, total)
+        rest, asked = max(0, wanted[serving] - wanted[moving]), seen.deployments[serving].replicas
+        midway = -1 <= rest - asked <= model.spec.rollout.max_unavailable
+        wanted[serving] = asked if midway and total else rest
     states = tuple(
         seen.state(key, wanted[key], served=seen.standing(key) is not Standing.TRIAL)
         for key in standing

@@ -130,7 +130,9 @@ class Reconciler:
         self._tell(reference, model.metadata.uid, going_in_place(desired.in_place))
         if acted.refusal is not None:
             desired = replace(desired, accepted=_verdict_on(acted.refusal))
-            scaled = await keep(meanwhile(model, seen, told.choice), self._tools.children)
+            current = desired.current.key if desired.current is not None else None
+            serves_on = meanwhile(model, seen, told.choice, current)
+            scaled = await keep(serves_on, self._tools.children)
             acted = replace(acted, changed=acted.changed or scaled.changed)
         else:
             self._tell(reference, model.metadata.uid, promotions(desired.found))

@@ -7,14 +7,15 @@ import pytest
 from speculative_operator.controller.meanwhile import meanwhile
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
+from tests.unit.controller.test_probation import one_pass
 from tests.unit.controller.world import World
 
 LONGER = {"model": {"maxModelLen": 4096}}
 
 
-def scaled(world: World) -> list[int]:
+def scaled(world: World, current: str | None = None) -> list[int]:
     """Replicas that the Deployments should get meanwhile."""
-    found = meanwhile(world.model, world.seen(), world.choice)
+    found = meanwhile(world.model, world.seen(), world.choice, current)
     return [manifest["spec"]["replicas"] for manifest in found]
 
 
@@ -52,6 +53,27 @@ def test_a_superseded_revision_that_never_served_is_ended() -> None:
     assert sorted(world.replicas().values()) == [1, 1]
 
     assert scaled(world) == [0]
+
+
+@pytest.mark.parametrize("strategy", ["InPlace", "Surge"])
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_trial_that_is_held_up_stays_where_it_is(replicas: int, strategy: str) -> None:
+    """Somebody fights over the Service: each minute a pass gets through, and would start again
+    what the passes between have taken away."""
+    rollout = {"rollout": {"strategy": strategy}}
+    world = World(replicas=replicas, **rollout)
+    world.settle()
+    world.last_good = key_of(world.model)
+    world.edit(replicas=replicas, **rollout, **LONGER)
+    world.answers = None
+    for _ in range(6):
+        one_pass(world)
+        assert scaled(world, key_of(world.model)) == []
+
+    world.edit(replicas=9, **rollout, **LONGER)
+    assert scaled(world, key_of(world.model)) == [9 - world.replicas()[key_of(world.model)]]
+    world.edit(replicas=0, **rollout, **LONGER)
+    assert scaled(world, key_of(world.model)) == [0]
 
 
 def test_a_model_that_never_ran_starts_nothing() -> None:
