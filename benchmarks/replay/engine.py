@@ -58,7 +58,7 @@ class Play:
 
 
 @dataclass(frozen=True)
-class Look:
+class Shown:
     """What a window shows of one K: `accepted[i]` drafts had their first i+1 tokens accepted."""
 
     drafts: int
@@ -82,7 +82,7 @@ class Seen:
     """What one window shows."""
 
     batch: int
-    looks: Mapping[int, Look]
+    looks: Mapping[int, Shown]
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Engine:
 
     def _looks(
         self, condition: Condition, shares: Mapping[int, float], play: Play, chance: random.Random
-    ) -> dict[int, Look]:
+    ) -> dict[int, Shown]:
         jitter = chance.gauss(0.0, JITTER)
         common = chance.gauss(0.0, self.episode.noise) + _slow(chance)
         looks = {}
@@ -134,7 +134,7 @@ class Engine:
                 offset = chance.gauss(0.0, noise * PROBE_NOISE * shorter) + _slow(chance)
             else:
                 offset = chance.gauss(0.0, noise / math.sqrt(share)) + _slow(chance)
-            looks[k] = Look(
+            looks[k] = Shown(
                 drafts=drafts,
                 accepted=_accepted(condition.acceptance[k], drafts, jitter, chance),
                 steps=steps,

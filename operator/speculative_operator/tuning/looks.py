@@ -22,8 +22,7 @@ from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Bucket, Look, State
 from speculative_operator.tuning.trials import trials
 from speculative_operator.tuning.window import Window
-from speculative_operator.tuning.worth import Look as Prospect
-from speculative_operator.tuning.worth import looks, normal_loss
+from speculative_operator.tuning.worth import Prospect, normal_loss, prospects
 
 QUIET = 400.0
 """Windows to the next change that K in force does not show, when nothing is known of changes; one
@@ -112,7 +111,7 @@ def _need(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> _Ne
     if state.weak and state.fault is None and bucket.length == 0:
         return _Need(_shortest(policy), 0.0)
     found = _candidates(
-        state, bucket, looks(bucket.length, bucket.cost, lengths, policy, _share(state, bucket))
+        state, bucket, prospects(bucket.length, bucket.cost, lengths, policy, _share(state, bucket))
     )
     again = next((each for each in found if _unconfirmed(bucket, each)), None)
     if again is not None:

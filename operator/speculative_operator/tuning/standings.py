@@ -56,7 +56,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Usual:
     """The usual step time, log microseconds, of K in a batch cell, over fading `steps`."""
 
     k: int
@@ -71,7 +71,7 @@ class Replicas:
 
     standings: tuple[Standing, ...] = ()
     splits: tuple[Split, ...] = ()
-    levels: tuple[Level, ...] = ()
+    levels: tuple[Usual, ...] = ()
 
     @property
     def odd(self) -> tuple[Standing, ...]:
@@ -136,8 +136,8 @@ def splits_after(before: tuple[Split, ...], findings: Mapping[Sign, Finding]) ->
 
 
 def levels_after(
-    before: tuple[Level, ...], sound: list[Window], splits: tuple[Split, ...]
-) -> tuple[Level, ...]:
+    before: tuple[Usual, ...], sound: list[Window], splits: tuple[Split, ...]
+) -> tuple[Usual, ...]:
     """The usual step times one window later; nothing is usual while replicas disagree."""
     if any(split.sign is Sign.STEP_TIME for split in splits):
         return before
@@ -146,6 +146,6 @@ def levels_after(
         value, steps = sums.get(same, (0.0, 0.0))
         total = steps + now.weight
         sums[same] = ((value * steps + now.value * now.weight) / total, total)
-    levels = [Level(at.k, at.cell, value, steps) for at, (value, steps) in sums.items()]
+    levels = [Usual(at.k, at.cell, value, steps) for at, (value, steps) in sums.items()]
     levels.sort(key=lambda at: -at.steps)
     return tuple(levels[:MOST_LEVELS])

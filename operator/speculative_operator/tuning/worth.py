@@ -41,7 +41,7 @@ HANDLING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Prospect:
     """What a look at K is worth and costs, in windows of goodput; `gap` is how far its expected log
     goodput is above what it takes to be chosen."""
 
@@ -55,9 +55,9 @@ class Look:
         return self.worth - self.cost
 
 
-def looks(
+def prospects(
     now: int, cost: Cost, lengths: Lengths, policy: Policy, share: float = 1.0
-) -> tuple[Look, ...]:
+) -> tuple[Prospect, ...]:
     """A look at each other K that the policy allows, in a bucket with a share of all traffic: so
     much of the windows to come is its."""
     arms = policy.arms
@@ -88,7 +88,7 @@ def looks(
         loss = 1.0 - math.exp(min(gap + variance / 2, 0.0))
         worth = expected_rise(contest, moves)
         paid = policy.trial_share * loss + HANDLING
-        found.append(Look(k, contest[at] - contest[played], HORIZON * share * worth, paid))
+        found.append(Prospect(k, contest[at] - contest[played], HORIZON * share * worth, paid))
     return tuple(found)
 
 

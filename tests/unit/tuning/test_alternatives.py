@@ -120,7 +120,7 @@ def test_a_better_length_of_a_batch_size_without_traffic_waits_for_it() -> None:
 def test_for_latency_what_brings_more_has_longer_steps_and_what_is_shorter_loses_too_much() -> None:
     """Else the table would show a faster K and no reason why it is not played."""
     policy = a_policy(throughput_loss=0.1, minimum_gain=0.0)
-    state = course(policy, [Traffic(GOOD)] * 30)[-1].state
+    state = course(policy, [Traffic(GOOD)] * 70)[-1].state
     assert state.buckets[4].length == 2
 
     found = told(state, policy)

@@ -13,7 +13,7 @@ from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Look, State
 from speculative_operator.tuning.trials import LONGEST_BLOCK, SHORTEST_BLOCK, trial, trials
-from speculative_operator.tuning.worth import looks
+from speculative_operator.tuning.worth import prospects
 from tests.support.windows import DEAD, Traffic, a_policy, course, first, looking
 
 GOOD = (0.97, 0.95, 0.93, 0.91)
@@ -159,7 +159,7 @@ def test_at_k_0_speculation_that_would_bring_much_is_looked_at_sooner() -> None:
     bucket = state.buckets[4]
     assert bucket.length == 0
     lengths = state.lengths(policy)[4]
-    look = looks(0, bucket.cost, lengths, policy)[0]
+    look = prospects(0, bucket.cost, lengths, policy)[0]
 
     never_better, twice_as_good = (windows_left(state, bucket, look, g) for g in (0.0, 1.0))
 

@@ -11,7 +11,7 @@ from speculative_operator.tuning.absorb import absorbed
 from speculative_operator.tuning.belief import Estimate
 from speculative_operator.tuning.cost import Cost, StepTime
 from speculative_operator.tuning.prior import SEQUENTIAL
-from speculative_operator.tuning.worth import Look, expected_rise, looks
+from speculative_operator.tuning.worth import Prospect, expected_rise, prospects
 from tests.support.windows import NOISY, STEP_MS, a_policy
 
 LENGTHS = {k: Estimate(math.log(1 + sum(NOISY[:k])), 0.005**2) for k in range(5)}
@@ -26,8 +26,8 @@ def known(*lengths: int, windows: int = 1) -> Cost:
     return cost
 
 
-def look_at(k: int, cost: Cost, now: int = 4) -> Look:
-    return next(look for look in looks(now, cost, LENGTHS, a_policy()) if look.k == k)
+def look_at(k: int, cost: Cost, now: int = 4) -> Prospect:
+    return next(look for look in prospects(now, cost, LENGTHS, a_policy()) if look.k == k)
 
 
 @pytest.mark.parametrize("seed", range(5))
