@@ -45,6 +45,9 @@ model may start."""
 ANNOTATION_IN_PLACE: Final = "speculation.dev/in-place"
 """On a ControllerRevision while it is rolled out: why that goes in place."""
 
+ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Kubernetes' own, on a pod: of those that are ready a ReplicaSet ends the cheapest one first."""
+
 # Ports of an engine's pod, by name.
 PORT_HTTP: Final = "http"
 PORT_HTTP_NUMBER: Final = 8000

@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from speculative_operator.api.base import KIND
-from speculative_operator.api.names import LABEL_APP_COMPONENT, LABEL_MODEL_UID
+from speculative_operator.api.names import (
+    ANNOTATION_DELETION_COST,
+    LABEL_APP_COMPONENT,
+    LABEL_MODEL_UID,
+)
 from speculative_operator.cluster.manifests import (
     Manifest,
     Reference,
@@ -269,7 +273,7 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
                 section: {
                     key: value
                     for key, value in (metadata.get(section) or {}).items()
-                    if key.startswith(OWN_PREFIX)
+                    if key.startswith(OWN_PREFIX) or key == ANNOTATION_DELETION_COST
                 }
                 for section in ("labels", "annotations")
             },

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from speculative_operator.api.names import (
+    ANNOTATION_DELETION_COST,
     ANNOTATION_IN_PLACE,
     ANNOTATION_REFERENCE,
     LABEL_SERVING,
@@ -15,7 +17,11 @@ from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.desired import Desired
 from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.pods import Pod
 from speculative_operator.errors import Refusal
+
+FIRST_TO_GO: Final = "-1000"
+"""Deletion cost of a pod whose engine has hung. It stays where the engine goes on after all."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,16 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
     A pod starts with what it mounts, so Deployments come after their ConfigMaps; and a name that is
     taken is found before any pod is started.
     """
-    changed = False
+    changed = bool(desired.first_to_go)
+    for pod in desired.first_to_go:
+        await _mark(pod, {"annotations": {ANNOTATION_DELETION_COST: FIRST_TO_GO}}, children)
     for step in ((*desired.new, *desired.before_pods), desired.pods):
         acted = await keep(step, children)
         changed |= acted.changed
         if acted.refusal is not None:
             return Acted(changed, acted.refusal)
     for pod, serving in desired.labels:
-        identity = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}}
-        await children.patch("Pod", identity, {"metadata": {"labels": {LABEL_SERVING: serving}}})
+        await _mark(pod, {"labels": {LABEL_SERVING: serving}}, children)
     for key, verdict in desired.found:
         change = {**verdict.annotations(), ANNOTATION_REFERENCE: None}
         await _annotate(seen, key, change, children)
@@ -55,16 +62,28 @@ async def act(desired: Desired, seen: Observed, children: Children) -> Acted:
         await _annotate(seen, key, {ANNOTATION_REFERENCE: reference.to_json()}, children)
     for key, words in desired.in_place:
         await _annotate(seen, key, {ANNOTATION_IN_PLACE: words}, children)
-    kept: dict[str, str] = {}
-    for pod in desired.replaced:
-        why = await children.end(pod.namespace, pod.name, pod.uid)
-        if why is not None:
-            kept[pod.uid] = f"Pod {pod.name} is not replaced: {why}"
+    kept = await _end(desired.replaced, children)
     for copy in desired.leftovers:
         await children.remove(copy)
     recorded = desired.found or desired.reference or desired.in_place
     more = (desired.labels, recorded, len(desired.replaced) > len(kept), desired.leftovers)
     return Acted(changed or any(more), kept=kept)
+
+
+async def _end(pods: Iterable[Pod], children: Children) -> Mapping[str, str]:
+    """Evicts them; why one stays, by its UID."""
+    kept = {}
+    for pod in pods:
+        why = await children.end(pod.namespace, pod.name, pod.uid)
+        if why is not None:
+            kept[pod.uid] = f"Pod {pod.name} is not replaced: {why}"
+    return kept
+
+
+async def _mark(pod: Pod, marks: Mapping[str, Mapping[str, str]], children: Children) -> None:
+    """Labels or annotations of a pod, the one of that UID."""
+    identity = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}}
+    await children.patch("Pod", identity, {"metadata": dict(marks)})
 
 
 async def _annotate(

@@ -55,6 +55,7 @@ class Desired:
     leftovers    ours, needed no longer
     replaced     pods that are to go, so that others come in their place
     hung         engines that hang, by pod UID, in words
+    first_to_go  those of their pods that are to be marked, so that a step takes no sound one
     kept         why pods that are to go stay, by UID, as the API server has it
     labels       pods whose `serving` label should have the other value
     found        what was found out about revisions in this pass, by key
@@ -78,6 +79,7 @@ class Desired:
     leftovers: tuple[Copy, ...] = ()
     replaced: tuple[Pod, ...] = ()
     hung: Mapping[str, str] = field(default_factory=dict)
+    first_to_go: tuple[Pod, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[tuple[Pod, str], ...] = ()
     found: tuple[tuple[str, RevisionVerdict], ...] = ()
@@ -117,6 +119,11 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
         leftovers=tuple(leftovers(aim, keep=pair_of(good[-1], seen).keys if good else ())),
         replaced=tuple(_replaced(seen, told)),
         hung=told.hung,
+        first_to_go=tuple(
+            pod
+            for pod in seen.pods
+            if pod.alive and pod.uid in told.hung and pod.deletion_cost is None
+        ),
         labels=tuple(serving_labels(seen, key, serves=probation is not None and probation.serves)),
         found=tuple({**ruled, **dict(not_to_start(seen, good, now))}.items()),
         probation=probation,

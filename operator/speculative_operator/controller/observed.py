@@ -90,8 +90,11 @@ class Observed:
         """The pods of one revision."""
         return tuple(pod for pod in self.pods if pod.revision == key)
 
-    def state(self, key: str, wanted: int, *, served: bool) -> RevisionState:
-        """One revision as the rollout counts it. A pod off the Service is not ready for that."""
+    def state(
+        self, key: str, wanted: int, *, served: bool, hung: Collection[str] = ()
+    ) -> RevisionState:
+        """One revision as the rollout counts it. A pod off the Service is not ready for that, nor
+        one of the `hung` UIDs."""
         pods = self.pods_of(key)
         deployment = self.deployments.get(key)
         return RevisionState(
@@ -99,7 +102,7 @@ class Observed:
             wanted=wanted,
             replicas=deployment.replicas if deployment is not None else 0,
             alive=sum(pod.alive for pod in pods),
-            ready=sum(pod.routed for pod in pods),
+            ready=sum(pod.routed and pod.uid not in hung for pod in pods),
             terminating=sum(pod.terminating for pod in pods),
             served=served or any(pod.routed for pod in pods),
             unplaced=sum(pod.alive and not pod.placed for pod in pods),

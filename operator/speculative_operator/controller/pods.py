@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.api.names import ANNOTATION_SCHEDULE, LABEL_REVISION, LABEL_SERVING
+from speculative_operator.api.names import (
+    ANNOTATION_DELETION_COST,
+    ANNOTATION_SCHEDULE,
+    LABEL_REVISION,
+    LABEL_SERVING,
+)
 from speculative_operator.controller.causes import Ending
 from speculative_operator.controller.scheduling import no_node_because
 from speculative_operator.controller.times import unix
@@ -79,6 +84,8 @@ class Pod:
     """How its engine, or the pod, ended the last time; None while it is ready or never did."""
     starts: int = 0
     """How often its engine was started and ended."""
+    deletion_cost: str | None = None
+    """Of ready pods a ReplicaSet ends that with the lowest first; 0 where there is none."""
     unhealthy: str | None = None
     """Those of its devices that their plugin calls unhealthy: a pod keeps what it was given."""
 
@@ -143,6 +150,7 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
         ending=ending,
         starts=starts,
         to_end=_time(metadata, "deletionTimestamp"),
+        deletion_cost=metadata["annotations"].get(ANNOTATION_DELETION_COST),
         unhealthy=_unhealthy_devices(status),
         preempts=spec.get("priority", 0) > 0 and spec.get("preemptionPolicy") != "Never",
     )

@@ -149,7 +149,7 @@ class Probation:
             serving=None if since is None else self.known.now - since,
             admitted=pod.serving_label == "true",
             passes=_passes(pod, self.seen),
-            beside=any(other.routed for other in self.seen.pods if other.revision != self.key),
+            beside=any(self._serves(pod) for pod in self.seen.pods if pod.revision != self.key),
         )
 
     def _facts(self, key: str) -> RevisionFacts:
@@ -159,9 +159,11 @@ class Probation:
         """The pods of a revision that answer requests. One that hangs would only be waited for."""
         if key is None:
             return Served((), "")
-        hung = self.known.hung
-        answer = (pod for pod in self.seen.pods_of(key) if pod.routed and pod.uid not in hung)
+        answer = (pod for pod in self.seen.pods_of(key) if self._serves(pod))
         return _served(answer, self._facts(key))
+
+    def _serves(self, pod: Pod) -> bool:
+        return pod.routed and pod.uid not in self.known.hung
 
     @property
     def _reference(self) -> ReferenceOutput | None:

@@ -38,6 +38,7 @@ class RolloutAim:
         self.model = model
         self.owner = Owner.of(model)
         self.seen = seen
+        self.hung = told.hung
         self.wanted = wanted
         current = wanted.main.revision
         sensor = wanted.sensor.revision if wanted.sensor is not None else None
@@ -61,7 +62,8 @@ class RolloutAim:
     def _states(self, wanted: Mapping[str, int]) -> tuple[RevisionState, ...]:
         """The revisions, the current one last."""
         return tuple(
-            self.seen.state(key, wanted[key], served=key in self.good) for key in self.revisions
+            self.seen.state(key, wanted[key], served=key in self.good, hung=self.hung)
+            for key in self.revisions
         )
 
     def _on_trial(self, told: Told) -> Probation | None:

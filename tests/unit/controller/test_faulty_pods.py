@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import LABEL_SERVING
 from speculative_operator.cluster.manifests import Reference
+from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.status import PassFindings, status
 from speculative_operator.controller.tuned_model import tuned_model
 from speculative_operator.controller.tuner import Tuner
+from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.memory import from_data
 from tests.support.tuner_world import World, a_model, pass_seconds
+from tests.unit.controller.test_probation import LONGER, passes
 from tests.unit.controller.test_status import condition, told
 from tests.unit.controller.world import World as Cluster
 
@@ -134,6 +138,34 @@ def test_a_hung_pod_does_not_serve_though_its_probes_succeed() -> None:
     assert (ready.status, ready.reason) == ("False", Reason.ENGINE_HANGS)
     assert one.name in ready.message
     assert told(cluster).ready_replicas == 1
+
+
+def changed(replicas: int, hangs: int, **rollout: Any) -> tuple[Cluster, Pod]:
+    """A model whose pod of that number hangs, with another spec in place; and that pod."""
+    cluster = Cluster(replicas=replicas, rollout=rollout)
+    cluster.settle()
+    cluster.last_good = key_of(cluster.model)
+    pod = cluster.seen().pods[hangs]
+    cluster.hung = {pod.uid: f"Pod {pod.name} hangs."}
+    cluster.answers = None
+    cluster.edit(replicas=replicas, rollout=rollout, **LONGER)
+    return cluster, pod
+
+
+@pytest.mark.parametrize("hangs", [0, 1])
+def test_a_rollout_takes_the_pod_that_hangs_and_not_the_one_that_answers(hangs: int) -> None:
+    """To a ReplicaSet both are ready."""
+    cluster, hung = changed(2, hangs, strategy="InPlace")
+    passes(cluster)
+    assert hung.uid not in {pod.uid for pod in cluster.seen().pods}
+    assert cluster.replicas()[hung.revision] == 1
+
+
+def test_the_change_that_mends_the_only_engine_needs_no_leave_for_downtime() -> None:
+    """Nothing serves, so none is lost by it."""
+    cluster, hung = changed(1, 0, strategy="InPlace")
+    passes(cluster)
+    assert hung.uid not in {pod.uid for pod in cluster.seen().pods}
 
 
 def test_only_the_pod_that_is_meant_is_deleted() -> None:

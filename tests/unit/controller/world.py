@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from speculative_operator.api.names import (
+    ANNOTATION_DELETION_COST,
     ANNOTATION_IN_PLACE,
     ANNOTATION_REFERENCE,
     LABEL_REVISION,
@@ -96,6 +97,8 @@ class World:
     def act(self, answering: Collection[str] = ()) -> Desired:
         """One pass, as the API server would carry it out."""
         desired = self.desired(answering)
+        for pod in desired.first_to_go:
+            self.set_pod(pod.name, metadata={"annotations": {ANNOTATION_DELETION_COST: "-1"}})
         for manifest in (*desired.new, *desired.before_pods, *desired.pods):
             self._merge(manifest)
         for copy in desired.leftovers:
@@ -241,7 +244,7 @@ class World:
     def _grow_pods(self) -> None:
         """What the Deployments' controllers would do."""
         for key, deployment in self.seen().deployments.items():
-            pods = list(self.seen().pods_of(key))
+            pods = sorted(self.seen().pods_of(key), key=lambda pod: pod.deletion_cost is not None)
             for pod in pods[deployment.replicas :]:
                 self.delete("Pod", pod.name)
             for _ in range(deployment.replicas - len(pods)):
