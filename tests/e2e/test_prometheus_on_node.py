@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
+from local import install
 from local.simulated_engine.assembly import choose_group
 from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, condition, until
+from tests.support.discovery import discovered
 from tests.support.external_metrics import autoscaler, external_metric
 from tests.support.prometheus import Prometheus, as_documented, prometheus
 from tests.support.served import Served, apply
@@ -39,9 +41,15 @@ ALERTS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def scraped(place: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def scraped(
+    api: KubernetesApi, place: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
     """Prometheus, from before there is a model."""
-    with prometheus(tmp_path_factory.mktemp("prometheus"), as_documented(place)) as running:
+    folder = tmp_path_factory.mktemp("prometheus")
+    with (
+        discovered(api, folder, (install.NAMESPACE, place)) as discovery,
+        prometheus(folder, as_documented(discovery)) as running,
+    ):
         yield running
 
 

@@ -18,15 +18,10 @@ import yaml
 
 from local.addresses import NODE_ADDRESS
 from local.install import PROMETHEUS_PORT
-from local.layout import KUBECONFIG
 from tests.support.api import until
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 ADDRESS = f"{NODE_ADDRESS}:{PROMETHEUS_PORT}"
-INTERVAL = "1s"
-
-OUTSIDE = {"kubeconfig_file": str(KUBECONFIG)}
-"""How pods are found by one that runs in none."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +93,14 @@ def _ready() -> bool:
         return False
 
 
-def as_documented(namespace: str) -> Mapping[str, Any]:
-    """The block in the docs, for the local cluster: the operator, and the engines of a namespace,
-    every second."""
+def as_documented(discovery: list[dict[str, Any]]) -> Mapping[str, Any]:
+    """The block in the docs, with pods discovered so, and scraped every second."""
     text = OPERATIONS.read_text().partition("```yaml\nscrape_configs:\n")[2].partition("```")[0]
     jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
-    places = {"speculative-operator": None, "speculative-engines": [namespace]}
-    for job in jobs:
-        (discovery,) = job["kubernetes_sd_configs"]
-        discovery |= OUTSIDE
-        if names := places[job["job_name"]]:
-            discovery["namespaces"] = {"names": names}
-        job |= {"scrape_interval": INTERVAL, "scrape_timeout": INTERVAL}
-    return {"scrape_configs": jobs}
+    return {"scrape_configs": [scraped(job, discovery) for job in jobs]}
+
+
+def scraped(job: Mapping[str, Any], discovery: list[dict[str, Any]]) -> Mapping[str, Any]:
+    """A job with its own discovery of pods replaced, every second."""
+    kept = {name: value for name, value in job.items() if name != "kubernetes_sd_configs"}
+    return {**kept, "file_sd_configs": discovery, "scrape_interval": "1s", "scrape_timeout": "1s"}
