@@ -66,6 +66,19 @@ HELM_UNITTEST = (
     ),
 )
 """Plays the suites of the chart, in the long tests."""
+PROMETHEUS_OPERATOR_PACKAGE = "github.com/prometheus-operator/prometheus-operator"
+PROMETHEUS_OPERATOR = (
+    Module(
+        LOCAL / "modules" / "prometheus-operator",
+        (
+            (
+                "github.com/prometheus-operator/prometheus-operator/cmd/operator",
+                "prometheus-operator",
+            ),
+        ),
+    ),
+)
+"""Makes a configuration of the chart's monitors and rules, in the long tests."""
 
 
 def folder(modules: tuple[Module, ...] = CLUSTER) -> Path:
