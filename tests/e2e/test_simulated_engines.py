@@ -221,7 +221,7 @@ def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
 
     print(f"\nnamed {named_at - broken_at:.0f} s and {len(windows)} windows after it broke")
     assert odd["metadata"]["name"] in healthy["message"]
-    assert len(windows) <= 1 + 3
+    assert len(windows) <= 1 + 3 + 1, "windows of a second: one closes while the status is written"
     assert after["status"]["mode"] == "Speculative"
     assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.15)
 

@@ -35,11 +35,11 @@ TRACE = (
     ("one request", 1, 0.0, 15),
     ("eight requests", 8, 0.0, 15),
     ("eight requests, half foreseen", 8, 0.1, 15),
-    ("eight requests, acceptance collapsed", 8, 2.0, 15),
+    ("eight requests, hardly foreseen", 8, 1.0, 15),
     ("one request again", 1, 0.0, 15),
 )
-"""Phases: name, clients, temperature, seconds. The warmer, the less of the target a draft foresees:
-vLLM takes 2.0 at most."""
+"""Phases: name, clients, temperature, seconds. The warmer, the less of the target a draft foresees.
+"""
 
 PROMPTS = ("the quick brown fox", "zero one two three", "def main(argv):", "an operator watches")
 
