@@ -145,8 +145,9 @@ def rejection(desired: Desired) -> Verdict | None:
     return Verdict(
         ConditionStatus.TRUE,
         found.reason or Reason.REJECTED,
-        f"What the spec asks for was rejected. {runs} Change the spec, or set the annotation "
-        f"{ANNOTATION_REFRESH} to another value to try the same once more. {found.message}",
+        f"What the spec asks for was rejected. {runs} Change what pods are started with, or set "
+        f"the annotation {ANNOTATION_REFRESH} to another value to try the same once more, also "
+        f"after a change under spec.rollout. {found.message}",
     )
 
 

@@ -51,13 +51,20 @@ def look_closer(
         return Verdict(ConditionStatus.FALSE, Reason.DOWNTIME_NOT_ALLOWED, text)
     hanging = next(hangs(seen.pods, moment.now), None)
     if _overdue(spec, seen, desired, moment):
-        why = hanging or hindrance or "an engine that loads, see its log"
+        why = hanging or hindrance or _waited_for(desired)
         text = f"Nothing has moved for {_deadline(spec, desired)} s. It goes on trying. {why}"
         return Verdict(ConditionStatus.FALSE, Reason.PROGRESS_DEADLINE_EXCEEDED, text)
     if hanging is not None:
         return Verdict(ConditionStatus.TRUE, Reason.POD_NOT_ENDING, hanging)
     more = _way_told(desired.way, hindrance, moment.now)
     return Verdict(moving.status, moving.reason, f"{moving.message} {more}") if more else moving
+
+
+def _waited_for(desired: Desired) -> str:
+    """What takes so long, where nothing else tells."""
+    if desired.probation is not None:
+        return desired.probation.ruling.message
+    return "An engine loads, see its log."
 
 
 def hangs(pods: Iterable[Pod], now: float) -> Iterator[str]:

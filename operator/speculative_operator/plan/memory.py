@@ -81,6 +81,11 @@ def tightness(spec: SpeculativeModelSpec) -> str | None:
     plan = memory_plan(spec)
     if plan is None:
         return None
+    if plan.left <= 0:
+        return (
+            f"By the sizes in the spec it cannot fit: {plan}. What runs was started before they "
+            "were written; check spec.model.weightsSize, since a new revision is refused by it."
+        )
     few = plan.request is not None and plan.left < TIGHT_REQUESTS * plan.request
     if not few and plan.left >= TIGHT_SHARE * plan.usable / plan.share:
         return None

@@ -280,6 +280,17 @@ def test_a_rollout_that_does_not_move_says_so_until_it_does() -> None:
     assert progressing(told(world, 701, before=overdue)).status is ConditionStatus.TRUE
 
 
+def test_a_trial_that_does_not_move_says_what_is_waited_for() -> None:
+    """Not that an engine loads, where it has long been loaded and cannot be reached."""
+    world = start(strategy="Surge", progressDeadlineSeconds=600)
+    waits = next(pod for pod in world.seen().pods if not pod.ready)
+    world.set_pod(waits.name, status={"conditions": []})
+    overdue = told(world, 601, before=told(world, 0))
+
+    assert progressing(overdue).reason == Reason.PROGRESS_DEADLINE_EXCEEDED
+    assert progressing(overdue).message.endswith("Its first pod is being started.")
+
+
 @pytest.mark.parametrize(("policy", "gives_up"), [("PreemptLowerPriority", True), ("Never", False)])
 def test_a_surge_pod_must_not_evict_anybody(policy: str, gives_up: bool) -> None:
     """What its class may do shows on pods of that class."""

@@ -54,7 +54,7 @@ SAME_WORDS = {
     "unreadable": "spec.speculation.metod",
     "does-not-start": "No pods are started",
     "stands-in": "It is served without speculation",
-    "rolled-back": "Change the spec",
+    "rolled-back": "Change what pods are started with",
     "stuck": "Nothing has moved for 600 s",
     "would-be-down": "rollout.allowDowntime: true",
 }

@@ -97,6 +97,7 @@ def test_a_draft_on_one_gpu_takes_all_of_its_room_there() -> None:
     ("of", "told"),
     [
         (spec("160Gi"), "16.6 GiB are left"),
+        (spec("300Gi"), "By the sizes in the spec it cannot fit"),
         (
             spec("100Gi", model={"kvCachePerToken": "400Ki", "maxModelLen": 131_072}),
             "50.0 GiB for the longest request",
