@@ -135,9 +135,9 @@ def test_withdrawn_leave_brings_the_recorded_speculative_revision_back(
     roll(qwen, running, speculative, left=0)
     settle(qwen, running, speculative)
 
+    autoregressive = qwen.current()
     qwen.edit(tuning={"fallback": {"level": "Live"}})
-    roll(qwen, running, speculative, left=2)
-    qwen.wait("Progressing", "False", "Settled")
+    settle(qwen, running, autoregressive)
 
     assert _template(qwen, speculative) == template
     assert all(_speculates(pod) for pod in qwen.alive())

@@ -15,7 +15,8 @@ from tests.support.pages import CHECKOUT, PAGES, Block, blocks
 EXAMPLE = yaml.safe_load((CHECKOUT / "examples" / "mi300x-qwen3-8b-eagle3.yaml").read_text())
 OWN = "SpeculativeModel"
 VALUES = "values"
-"""Follows `yaml` where a block is values of the chart."""
+PROMETHEUS = "prometheus"
+"""Follow `yaml` where a block is values of the chart, or Prometheus's configuration."""
 
 Manifest = dict[str, Any]
 
@@ -34,7 +35,7 @@ class Written:
 def written() -> Iterator[Written]:
     """Every object of every page. A part of a spec is laid over an example."""
     for block in yaml_blocks():
-        if block.mark == VALUES:
+        if block.mark in (VALUES, PROMETHEUS):
             continue
         for document in yaml.safe_load_all(block.text):
             whole = document if "kind" in document else laid_over(deepcopy(EXAMPLE), document)

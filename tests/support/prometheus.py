@@ -19,8 +19,8 @@ import yaml
 from local.addresses import NODE_ADDRESS
 from local.install import PROMETHEUS_PORT
 from tests.support.api import until
+from tests.support.doc_manifests import PROMETHEUS, yaml_blocks
 
-OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 ADDRESS = f"{NODE_ADDRESS}:{PROMETHEUS_PORT}"
 
 
@@ -95,8 +95,8 @@ def _ready() -> bool:
 
 def as_documented(discovery: list[dict[str, Any]]) -> Mapping[str, Any]:
     """The block in the docs, with pods discovered so, and scraped every second."""
-    text = OPERATIONS.read_text().partition("```yaml\nscrape_configs:\n")[2].partition("```")[0]
-    jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
+    (block,) = (block for block in yaml_blocks() if block.mark == PROMETHEUS)
+    jobs = yaml.safe_load(block.text)["scrape_configs"]
     return {"scrape_configs": [scraped(job, discovery) for job in jobs]}
 
 

@@ -130,7 +130,7 @@ def _blocked(spec: RolloutSpec, way: Way, hindrance: str | None) -> str:
         f"Only one pod serves, and {why}: it is not replaced, since nothing would serve meanwhile. "
         f"{change}, or write rollout.allowDowntime: true."
     )
-    return f"{text} {hindrance}" if hindrance else text
+    return _with(hindrance, text)
 
 
 def _only_in_place(spec: RolloutSpec, way: Way) -> tuple[str, str]:
@@ -150,5 +150,11 @@ def _way_told(way: Way, hindrance: str | None, now: float) -> str | None:
         return f"In place: {way.in_place}"
     if way.look_in is not None:
         until = rfc3339(now + way.look_in)
-        return f"One pod more waits for GPUs; without any it goes in place at {until}. {hindrance}"
+        text = f"One pod more waits for GPUs; without any it goes in place at {until}."
+        return _with(hindrance, text)
     return None
+
+
+def _with(hindrance: str | None, text: str) -> str:
+    """The scheduler says nothing of a pod that it has not looked at yet."""
+    return f"{text} {hindrance}" if hindrance else text

@@ -164,6 +164,18 @@ def test_the_status_says_until_when_one_more_is_waited_for() -> None:
     assert WORDS in found.message
 
 
+def test_of_a_pod_that_the_scheduler_has_not_looked_at_no_cause_is_told() -> None:
+    """It has just been made."""
+    world = start()
+    for pod in world.seen().pods:
+        if not pod.ready:
+            world.set_pod(pod.name, status={"conditions": []})
+
+    message = progressing(told(world, 0)).message
+
+    assert message.endswith(f"it goes in place at {rfc3339(MADE + TIMEOUT)}.")
+
+
 def test_one_replica_serves_on_and_names_the_field() -> None:
     """A change is not to make an outage."""
     world = start(replicas=1)

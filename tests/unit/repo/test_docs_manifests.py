@@ -51,6 +51,7 @@ def test_a_model_of_a_page_is_taken_by_the_schema_and_by_the_operator(found: Wri
     metadata = {**given, **found.manifest["metadata"]}
     model = SpeculativeModel.model_validate({**found.manifest, "metadata": metadata})
 
+    assert found.manifest.keys() == {"apiVersion", "kind", "metadata", "spec"}
     jsonschema.validate({"spec": found.manifest["spec"]}, SCHEMA)
     assert not strange_fields(SCHEMA["properties"]["spec"], found.manifest["spec"])
     assert [manifest["kind"] for manifest in manifests(model)].count("Deployment") == 1
