@@ -41,6 +41,9 @@ LEARNING = 0.08
 STEEPEST = 3.5
 """Standard errors from which a time contradicts."""
 
+DOUBTED = 0.03
+"""Chance of being an outlier from which a time has to be confirmed by another one."""
+
 FREE = 100.0
 """Variance of a level of which nothing is known: as good as infinite for a logarithm."""
 
@@ -121,7 +124,7 @@ class _Update:
         doubt = _outlier_chance(error, total)
         if abs(surprise) <= STEEPEST:
             self._held.discard(time.k)
-            self._stands_alone(time.k, alone=variance > UNKNOWN**2)
+            self._stands_alone(time.k, alone=variance > UNKNOWN**2 or doubt > DOUBTED)
             self._adapt(surprise, time.variance / total, first=first)
         else:
             if surprise > 0 and time.k not in self._held:

@@ -93,7 +93,8 @@ class Cost:
     former  what was known before the last change
     age     windows since then
     held    K whose last time was held out
-    alone   K of which one time tells all, or two that were too long: outliers would not show
+    alone   K whose last time may be an outlier unseen: it tells all that is known, was longer than
+            expected, or was the second one too long
     shock   the last surprise of a level, in standard errors
     """
 

@@ -235,3 +235,12 @@ def test_the_only_time_that_tells_the_price_of_speculation_may_be_an_outlier() -
     assert once.alone == {0}
 
     assert after(once, {4: 23.0, 0: 9.6}).alone == frozenset()
+
+
+def test_a_time_that_may_well_be_an_outlier_has_to_be_confirmed() -> None:
+    """It is believed by half, and that is enough to put the best K aside."""
+    cost = after(a_cost(), *[{4: 23.0, 0: 9.6}] * 3)
+    expected = 9.6 * ratio(cost, 1)
+
+    assert after(cost, {4: 23.0, 1: expected}).alone == frozenset()
+    assert after(cost, {4: 23.0, 1: 1.45 * expected}).alone == {1}
