@@ -81,9 +81,8 @@ def decide(window: Window | None, state: State, policy: Policy, at: Occasion) ->
     asked = heard(state, policy, at.asked, window)
     ask = asked != before
     notices += refused(state, policy) if ask else ()
-    if state.broken is None:
-        state = looked(state, lengths, window, policy, asked)
     measured = window if state.broken is None else None
+    state = looked(state, lengths, measured, policy, asked)
     grounds = Grounds(policy, measured, lengths, at.running, at.now, ask)
     state, moved, said = restarted(state, grounds)
     changes, notices = changes + moved, notices + said

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -231,6 +232,6 @@ def _unpacked(packed: bytes | None) -> tuple[str, ...]:
     """The lines; none if the bytes are not what was written."""
     try:
         text = gzip.decompress(packed or b"").decode()
-    except (OSError, EOFError, UnicodeDecodeError):
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return ()
     return tuple(text.split("\n")) if text else ()

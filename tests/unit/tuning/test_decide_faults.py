@@ -106,3 +106,18 @@ def test_counters_that_contradict_each_other_teach_nothing() -> None:
     assert after.healthy.reason is Reason.COUNTERS_INCONSISTENT
     assert after.table == well.table
     assert replace(after.state, broken=None) == well.state
+
+
+def test_bounds_end_a_look_beyond_them_while_the_counters_are_broken() -> None:
+    """What the user forbids is not played, whatever is wrong with the evidence."""
+    policy = a_policy()
+    looks = (d for d in course(policy, [Traffic()] * 14) if max(looking(d), default=0) > 2)
+    decision = next(d for d in looks if max(lengths([d])) <= 2)
+    silent = decide(a_silent_window(), decision.state, policy, Occasion(100.0))
+    assert silent.trials
+
+    bounded = decide(None, silent.state, replace(policy, high=2), Occasion(101.0))
+    untried = decide(None, silent.state, replace(policy, trial_share=0.0), Occasion(101.0))
+
+    assert bounded.table == silent.table
+    assert bounded.trials == untried.trials == ()

@@ -169,6 +169,18 @@ def test_a_history_that_cannot_be_read_costs_only_itself() -> None:
     assert back.revisions.keys() == {"key"}
 
 
+def test_a_history_that_is_damaged_at_any_byte_costs_only_itself() -> None:
+    """Whatever gzip says of it: a model whose memory raises would never be tuned again."""
+    kept = replace(Memory().with_state("key", tuned(3)), history=("{}", '{"t":1.0}') * 20)
+    data = to_data(kept)
+    packed = data.binary_data[memory.HISTORY]
+
+    for at in range(len(packed)):
+        damaged = packed[:at] + bytes([packed[at] ^ 0xFF]) + packed[at + 1 :]
+        back = from_data(data.data, {memory.HISTORY: damaged})
+        assert back.revisions.keys() == {"key"}
+
+
 @pytest.mark.parametrize(
     "body",
     [
