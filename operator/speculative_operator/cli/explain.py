@@ -114,7 +114,9 @@ def _expected(other: Alternative, now: float | None) -> str:
 
 
 def _past(console: Console, record: Record) -> None:
-    print_under(console, "Change of goodput in % by batch size, ± its error", _by_batch(record))
+    if not record.state.away:
+        title = "Change of goodput in % by batch size, ± its error"
+        print_under(console, title, _by_batch(record))
     found = points(record.past)
     if len(found) > 1:
         first, last = found[0].at, found[-1].at

@@ -59,12 +59,7 @@ def report(found: Found, *, now: float) -> str:
             _scrolled(figures.goodput_over_time(record)),
             _note(OVER_TIME),
             '<div class="halves">',
-            _section(
-                "Expected goodput by K",
-                figures.expected_goodput(record),
-                "Measured K only. 1 is the K in force at that batch size; bars are one standard "
-                "error.",
-            ),
+            _expected_goodput(record),
             _section(
                 "Step cost by K and batch size",
                 figures.step_cost(record),
@@ -107,6 +102,16 @@ def _verdicts(found: Found) -> Iterable[str]:
         yield words.other_variant(other)
 
 
+def _expected_goodput(record: Record) -> str:
+    if record.state.away:
+        return ""
+    return _section(
+        "Expected goodput by K",
+        figures.expected_goodput(record),
+        "Measured K only. 1 is the K in force at that batch size; bars are one standard error.",
+    )
+
+
 def _section(title: str, svg: str, note: str) -> str:
     return f"<section><h2>{title}</h2>{svg}{_note(note)}</section>"
 
@@ -134,7 +139,9 @@ def _settings(policy: Policy) -> str:
 
 
 def _alternatives(record: Record) -> Iterable[str]:
-    """K down, batch sizes across."""
+    """K down, batch sizes across; nothing where no engine plays a K."""
+    if record.state.away:
+        return
     state, policy = record.state, record.policy
     names = figures.busiest(record)
     cells: dict[int, list[str]] = {k: [f"<th>{k}</th>"] for k in (0, *policy.choices)}

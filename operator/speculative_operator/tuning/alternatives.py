@@ -48,7 +48,13 @@ class NextLook:
 
 
 def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, ...]:
-    """Every other K that the engine is prepared for, smallest first, for the bucket `name`."""
+    """Every other K that the engine is prepared for, smallest first, for the bucket `name`.
+
+    None while engines without speculation are wanted: they play no K that another could be held
+    against, and what speculation would bring is told by `outlook`.
+    """
+    if state.away:
+        return ()
     bucket = state.buckets[name]
     lengths = state.lengths(policy)[name]
     everything = replace(policy, low=0, high=LONGEST_PROPOSAL)

@@ -11,7 +11,6 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.restart import sensing
 from speculative_operator.tuning.state import State
-from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Notice
 from speculative_operator.tuning.window import Window
 
@@ -27,7 +26,7 @@ def _has_to_wait(state: State, policy: Policy, window: Window | None) -> bool:
     if state.broken is not None:
         return True
     if _looks_by_restart(state, policy):
-        return not state.restart.arrived or (window is None and not _away(state))
+        return not state.restart.arrived or (window is None and not state.away)
     return not state.buckets and not_tried(state, policy) is None
 
 
@@ -46,7 +45,7 @@ def not_tried(state: State, policy: Policy) -> str | None:
         return "spec.tuning.mode is Off"
     if not policy.live:
         return "K cannot be changed live"
-    if _away(state) and not sensing(state, policy):
+    if state.away and not sensing(state, policy):
         return "the engines run without speculation"
     if policy.pinned is not None:
         return f"spec.tuning.bounds leave K={policy.pinned} only"
@@ -56,8 +55,4 @@ def not_tried(state: State, policy: Policy) -> str | None:
 def _looks_by_restart(state: State, policy: Policy) -> bool:
     """Whether the look is one at the other variant, by a restart."""
     may = policy.restart.allowed and policy.mode is TuningMode.AUTO
-    return may and (_away(state) or not policy.live)
-
-
-def _away(state: State) -> bool:
-    return state.restart.variant is Variant.AUTOREGRESSIVE
+    return may and (state.away or not policy.live)

@@ -14,7 +14,6 @@ from speculative_operator.tuning.explain import advice_in_words, length_in_words
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.restart import sensing
 from speculative_operator.tuning.state import State
-from speculative_operator.tuning.variant import Variant
 from speculative_operator.tuning.verdict import Verdict
 from speculative_operator.tuning.window import NoEvidence
 
@@ -25,7 +24,7 @@ def health(state: State, policy: Policy) -> Verdict:
     """Whether drafts are made and accepted as a sound draft's are."""
     if not policy.choices:
         return Verdict(UNKNOWN, Reason.NOT_SPECULATING, "The method is none.")
-    if _away(state) and not sensing(state, policy):
+    if state.away and not sensing(state, policy):
         return Verdict(UNKNOWN, Reason.AUTOREGRESSIVE, "The engines run without speculation.")
     return _wrong(state) or _sound(state, policy)
 
@@ -86,17 +85,13 @@ def tuned(state: State, policy: Policy) -> Verdict:
         return Verdict(UNKNOWN, Reason.NOTHING_TO_TUNE, "The method is none.")
     if policy.mode is TuningMode.OFF:
         return Verdict(UNKNOWN, Reason.TUNING_OFF, "The fixed lengths are played.")
-    if _away(state):
+    if state.away:
         return _without(state)
     if state.fault is not None:
         return Verdict(FALSE, state.fault.reason, f"{words}: the draft is faulty.")
     if policy.pinned is not None:
         return Verdict(TRUE, Reason.PINNED, f"{words}: the bounds leave no other.")
     return _measured(state, policy, words)
-
-
-def _away(state: State) -> bool:
-    return state.restart.variant is Variant.AUTOREGRESSIVE
 
 
 def _without(state: State) -> Verdict:

@@ -40,12 +40,11 @@ def outlook(state: State, policy: Policy) -> Outlook | None:
     if not policy.restart.wanted or not policy.choices or policy.mode is TuningMode.OFF:
         return None
     restart = state.restart
-    away = restart.variant is Variant.AUTOREGRESSIVE
     gain = None
     if restart.difference is not None and _forbidden(policy) is None:
-        gain = math.expm1(-restart.difference if away else restart.difference)
+        gain = math.expm1(-restart.difference if state.away else restart.difference)
     return Outlook(
-        variant=Variant.SPECULATIVE if away else Variant.AUTOREGRESSIVE,
+        variant=Variant.SPECULATIVE if state.away else Variant.AUTOREGRESSIVE,
         gain=gain,
         owed=restart.owed,
         price=None if restart.startup is None else price_now(state, policy),
@@ -62,10 +61,9 @@ def _why_not(state: State, policy: Policy, gain: float | None) -> str:
     looks = state.restart.looking or state.restart.trying
     if gain is None or not policy.restart.allowed or looks:
         return _hindrance(state, policy)
-    away = state.restart.variant is Variant.AUTOREGRESSIVE
     if state.restart.startup is None:
         return NO_START
-    if gain <= (policy.minimum_gain if away else LEAST_GAIN):
+    if gain <= (policy.minimum_gain if state.away else LEAST_GAIN):
         return "slower, or not faster by enough" + assumed(state)
     if policy.mode is TuningMode.RECOMMEND:
         return "faster: tuning.mode is Recommend, which only says so"

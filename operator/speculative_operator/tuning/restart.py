@@ -81,20 +81,20 @@ def restarted(state: State, at: Grounds) -> Moved:
         restart = replace(restart, best=best_live(state, at.lengths, policy))
         state = replace(state, restart=restart)
     possible = policy.mode is not TuningMode.OFF and 0 in policy.arms and bool(policy.choices)
-    if not possible or (_away(state) and not policy.restart.wanted):
+    if not possible or (state.away and not policy.restart.wanted):
         return obeyed(state, policy, at.now)
     if restart.startup is None or not policy.restart.replicas:
         return state, (), ()
     if not _settled(state, at.running):
         return _given_up(state, at) if _never_came(state, at) else (state, (), ())
     state = replace(state, restart=replace(state.restart, arrived=True))
-    return _without(state, at) if _away(state) else _speculating(state, at)
+    return _without(state, at) if state.away else _speculating(state, at)
 
 
 def sensing(state: State, policy: Policy) -> bool:
     """Whether one replica is to speculate beside those that do not."""
     beside = state.restart.looking or policy.restart.sensor
-    return _away(state) and beside and policy.restart.replicas > 1
+    return state.away and beside and policy.restart.replicas > 1
 
 
 def _known(restart: Restart, at: Grounds) -> Restart:
@@ -117,13 +117,9 @@ def _known(restart: Restart, at: Grounds) -> Restart:
     return replace(restart, since=since, patience=patience, startup=startup, looked=looked)
 
 
-def _away(state: State) -> bool:
-    return state.restart.variant is Variant.AUTOREGRESSIVE
-
-
 def _settled(state: State, running: Running) -> bool:
     """Whether the wanted variant is what serves."""
-    if _away(state):
+    if state.away:
         return running.autoregressive > 0 and running.speculative <= 1
     return running.speculative > 0 and running.autoregressive == 0
 
@@ -140,7 +136,7 @@ def _never_came(state: State, at: Grounds) -> bool:
 def _given_up(state: State, at: Grounds) -> Moved:
     """The variant that was left goes on, or comes back: also where the other one took its GPUs and
     nothing serves."""
-    if _away(state):
+    if state.away:
         return back(state, at.policy, at.now, words.never_came())
     if at.policy.restart.allowed and at.policy.mode is TuningMode.AUTO:
         return off_again(state, at.policy, at.now)

@@ -15,7 +15,7 @@ from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.repeats import Repeats
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.standings import Replicas
-from speculative_operator.tuning.variant import Restart
+from speculative_operator.tuning.variant import Restart, Variant
 from speculative_operator.tuning.verdict import Change, Evidence
 
 MOST_CHANGES = 10
@@ -119,6 +119,11 @@ class State:
     repeats: Repeats = field(default_factory=Repeats)
     restart: Restart = field(default_factory=Restart)
     replaced: tuple[Replaced, ...] = ()
+
+    @property
+    def away(self) -> bool:
+        """Whether engines without speculation are wanted."""
+        return self.restart.variant is Variant.AUTOREGRESSIVE
 
     @property
     def busiest(self) -> int | None:

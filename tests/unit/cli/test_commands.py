@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,6 +23,7 @@ from speculative_operator.cli.replay import NotPossible, changed_by, check_bound
 from speculative_operator.cli.report import report, write_report
 from speculative_operator.cli.source import Found, NothingKnown, record_of
 from speculative_operator.tuning.replay import replayed
+from speculative_operator.tuning.variant import Restart, Variant
 from tests.support.recorded import END, RecordedModel, a_recorded_model
 from tests.support.windows import a_policy
 
@@ -81,6 +83,19 @@ def test_explain_without_a_history_shows_the_status_and_says_what_is_missing(fou
 
     assert "measured slower" in text
     assert text.rstrip().endswith("no history: ask for the verb get")
+
+
+def test_of_engines_without_speculation_no_length_is_said_to_be_in_force(found: Found) -> None:
+    """None of them plays one."""
+    record = found.recorded()
+    restart = Restart(variant=Variant.AUTOREGRESSIVE)
+    away = replace(record, state=replace(record.state, restart=restart))
+    plain = replace(found, record=away)
+
+    assert "in force" not in printed(plain)
+    assert "Last decisions" in printed(plain)
+    assert "in force at that batch size" not in report(plain, now=END)
+    assert "Why not another K" not in report(plain, now=END)
 
 
 def test_a_model_without_a_status_has_nothing_to_explain() -> None:

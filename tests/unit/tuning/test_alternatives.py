@@ -21,6 +21,7 @@ from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Fault, State
 from speculative_operator.tuning.tally import Tally, regret
+from speculative_operator.tuning.variant import Restart, Variant
 from tests.support.windows import DEAD, GOOD, NOISY, STEP_MS, Traffic, a_policy, course, first
 
 
@@ -264,3 +265,14 @@ def test_a_draft_that_got_better_is_told_at_once() -> None:
 
     assert gain is not None
     assert gain > 0
+
+
+def test_engines_without_speculation_have_no_alternatives_to_their_length() -> None:
+    """What is known is against K of engines that do not run: it would be told against the goodput
+    of those that do."""
+    policy = a_policy()
+    state = settled(policy)
+    away = replace(state, restart=Restart(variant=Variant.AUTOREGRESSIVE))
+
+    assert told(state, policy)
+    assert told(away, policy) == {}
