@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from speculative_operator.api.status import Mode
 from speculative_operator.controller import described
 from speculative_operator.controller.described import Described
 from speculative_operator.controller.families import counter, gauge
@@ -63,13 +64,20 @@ def _gauges(told: Told, now: float) -> Iterator[Metric]:
     yield age
 
 
+def _length(told: ModelTold) -> float | None:
+    """What is played: the table is that of engines with speculation, whether or not they run."""
+    if told.view is None:
+        return None
+    return 0 if told.state.mode is Mode.AUTOREGRESSIVE else told.view.main_length
+
+
 OF_STATE: tuple[tuple[Described, Callable[[ModelTold], float | None]], ...] = (
     (described.REPLICAS_WANTED, lambda told: told.state.wanted),
     (described.REPLICAS, lambda told: told.state.replicas),
     (described.REPLICAS_READY, lambda told: told.state.ready),
 )
 OF_VIEW: tuple[tuple[Described, Callable[[ModelTold], float | None]], ...] = (
-    (described.LENGTH, lambda told: told.view.main_length if told.view else None),
+    (described.LENGTH, _length),
     (described.ACCEPTANCE, lambda told: told.evidence.acceptance if told.evidence else None),
     (
         described.ACCEPTANCE_LENGTH,

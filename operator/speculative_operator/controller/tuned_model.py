@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from speculative_operator.api.names import ANNOTATION_LOOK
@@ -13,6 +14,9 @@ from speculative_operator.controller.pods import Pod
 from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.tuner_ports import Replica, TunedModel
 from speculative_operator.plan.schedule import needs_schedule
+
+LONGEST_ASKED = 64
+"""Characters; as many as a digest has."""
 
 
 def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> TunedModel | None:
@@ -32,7 +36,7 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
         policy=policy_of(model.spec, facts),
         scheduled=facts.schedule,
         restart_helps=bool(facts.choices) and not facts.schedule and needs_schedule(model.spec),
-        look=model.metadata.annotations.get(ANNOTATION_LOOK),
+        look=asked(model.metadata.annotations.get(ANNOTATION_LOOK)),
         replicas=_replicas(pods),
         plain=_replicas(plain),
         replaces=model.spec.tuning.replace_faulty_pods is ReplaceFaultyPods.ONE_AT_A_TIME,
@@ -40,6 +44,14 @@ def tuned_model(model: SpeculativeModel, seen: Observed, desired: Desired) -> Tu
         downtime=model.spec.rollout.allow_downtime,
         startup=min((p.startup for p in (*pods, *plain) if p.startup is not None), default=None),
     )
+
+
+def asked(value: str | None) -> str | None:
+    """What tells one value of the look annotation from another. It is kept with the state and with
+    each entry of the history, and an annotation may have 256 KiB, so long values go by digest."""
+    if value is None or len(value) <= LONGEST_ASKED:
+        return value
+    return hashlib.sha256(value.encode()).hexdigest()
 
 
 def _replicas(pods: Iterable[Pod]) -> tuple[Replica, ...]:

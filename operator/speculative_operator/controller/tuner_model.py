@@ -300,8 +300,9 @@ class ModelTuning:
 
 def _found(model: TunedModel, now: float) -> State:
     """The state of a revision of which nothing is remembered. Where it runs without speculation,
-    the memory was lost, and what runs stays."""
-    if not model.plain or model.replicas:
+    be it beside a sensor, the memory was lost, and what runs stays."""
+    sensors = 1 if model.policy.restart.sensor else 0
+    if not model.plain or len(model.replicas) > sensors:
         return State()
     return State(
         restart=Restart(variant=Variant.AUTOREGRESSIVE, since=now, looked=now, arrived=True)

@@ -25,8 +25,14 @@ def health(state: State, policy: Policy) -> Verdict:
     if not policy.choices:
         return Verdict(UNKNOWN, Reason.NOT_SPECULATING, "The method is none.")
     if state.away and not sensing(state, policy):
-        return Verdict(UNKNOWN, Reason.AUTOREGRESSIVE, "The engines run without speculation.")
+        return Verdict(UNKNOWN, Reason.AUTOREGRESSIVE, _unseen(state))
     return _wrong(state) or _sound(state, policy)
+
+
+def _unseen(state: State) -> str:
+    """What was at fault is so until drafts are seen again: it may be why they run so."""
+    before = "" if state.fault is None else f" With it: {state.fault.message}"
+    return f"The engines run without speculation.{before}"
 
 
 def _sound(state: State, policy: Policy) -> Verdict:

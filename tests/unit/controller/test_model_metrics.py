@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -111,6 +112,16 @@ async def test_decisions_switches_evidence_and_regret_are_told() -> None:
     assert 30 <= found["evidence_age_seconds"] < 60
     assert view.evidence is not None
     assert found["goodput_tokens_per_second"] == view.evidence.goodput
+
+
+def test_the_length_of_engines_without_speculation_is_zero() -> None:
+    """The table is kept for those with it."""
+    metrics = Metrics()
+    told = ModelTold(MODEL, replace(STATE, mode=Mode.AUTOREGRESSIVE), a_view())
+    metrics.registry.register(ModelMetrics(lambda: (told,), lambda: 0.0))
+
+    assert samples(generate_latest(metrics.registry).decode())["proposal_length"] == 0
+    assert page(a_view(), 0.0)["proposal_length"] == 4
 
 
 async def test_regret_at_the_best_length_grows_by_trials_only() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from speculative_operator.controller.tuner import Tuner
 from speculative_operator.controller.tuner_ports import TunedModel
 from speculative_operator.errors import ClusterFault, EngineSilent
@@ -133,6 +135,22 @@ async def test_a_lost_memory_leaves_what_runs() -> None:
     await pass_seconds(world, Tuner(world.ports()), 60)
 
     assert choice(world) is Variant.AUTOREGRESSIVE
+
+
+@pytest.mark.parametrize("sensor", [False, True])
+async def test_a_lost_memory_leaves_a_sensor_where_one_is_wanted(*, sensor: bool) -> None:
+    """Else the one that speculates is the beginning of a way back."""
+    world = World()
+    model = a_pair(world)
+    limits = replace(LIMITS, sensor=sensor)
+    plain = carry_out(world, model).plain
+    model = replace(model, policy=a_policy(restart=limits))
+    world.models = [replace(model, replicas=plain[:1], plain=plain[1:])]
+
+    await pass_seconds(world, Tuner(world.ports()), 1)
+
+    found = world.views["model"].choice
+    assert (found.variant is Variant.AUTOREGRESSIVE, found.sensor) == (sensor, sensor)
 
 
 async def test_a_memory_that_the_user_overrules_is_saved_as_such() -> None:

@@ -8,7 +8,7 @@ from speculative_operator.api.conditions import ConditionType
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.api.status import ModelStatus, Revisions
 from speculative_operator.controller.revision_verdict import Standing
-from speculative_operator.controller.tuned_model import tuned_model
+from speculative_operator.controller.tuned_model import asked, tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.test_status import a_view, condition, told
@@ -241,6 +241,23 @@ def test_the_tuner_gets_both_kinds_of_engines_under_one_key(world: World) -> Non
     assert (len(model.replicas), len(model.plain)) == (1, 2)
     assert model.scheduled
     assert model.policy.choices
+
+
+@pytest.mark.parametrize("length", [1, 64, 65, 200_000])
+def test_a_long_word_that_asks_for_a_look_is_told_apart_and_kept_short(length: int) -> None:
+    """It stands in each entry of the history, of a process that all models share."""
+    one, other = asked("x" * length), asked("x" * (length - 1) + "y")
+
+    assert one is not None
+    assert len(one) <= 64
+    assert one != other
+    assert asked("x" * length) == one
+
+
+def test_no_word_asks_for_no_look() -> None:
+    """And a short one is kept as it is, as it stands in states that were saved before."""
+    assert asked(None) is None
+    assert asked("1767225600") == "1767225600"
 
 
 def test_status_tells_of_the_variant_that_serves(world: World) -> None:

@@ -13,6 +13,7 @@ from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.standings import Replicas, Sign, Standing
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.suspicion import Suspicion
+from speculative_operator.tuning.variant import Restart, Variant
 from speculative_operator.tuning.verdict import Verdict
 from speculative_operator.tuning.window import NoEvidence
 from tests.support.windows import Traffic, a_policy, course
@@ -173,3 +174,18 @@ def test_a_replica_that_is_odd_in_two_things_is_one_replica() -> None:
 
     assert told("one") == "Odd."
     assert told("one", "other") == "Odd. And 1 more like it."
+
+
+def test_a_faulty_draft_stays_in_sight_without_speculation() -> None:
+    """It may be why they run so, and nothing but a new draft mends it."""
+    state, policy = after(Traffic(DEAD), 5)
+    away = replace(state, restart=Restart(variant=Variant.AUTOREGRESSIVE))
+    assert state.fault is not None
+
+    told = health(away, policy)
+
+    assert told.reason is Reason.AUTOREGRESSIVE
+    assert told.message.endswith(state.fault.message)
+    assert health(replace(away, fault=None), policy).message == (
+        "The engines run without speculation."
+    )
