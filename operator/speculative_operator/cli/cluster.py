@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.cli.options import Options
-from speculative_operator.cli.source import NO_HISTORY, Found, NothingKnown, record_of
+from speculative_operator.cli.source import Found, NothingKnown, record_of, why_nothing
 from speculative_operator.cluster.client import Client, Refused
 from speculative_operator.cluster.connection import load_as_user
 from speculative_operator.cluster.manifests import MODEL, RESOURCES, Manifest, Reference
@@ -38,7 +38,8 @@ async def from_cluster(client: Client, namespace: str, name: str) -> Found:
     except ClusterFault as fault:
         return Found(title, status, None, str(fault))
     record = record_of(config_map or {})
-    return Found(title, status, record, "" if record else f"{memory}: {NO_HISTORY}")
+    gap = "" if record else f"{memory}: {why_nothing(config_map or {})}"
+    return Found(title, status, record, gap)
 
 
 async def _read(client: Client, reference: Reference) -> Manifest | None:

@@ -54,9 +54,9 @@ def show(found: Found, *, now: float, console: Console | None = None) -> None:
 
 
 def terminal() -> Console:
-    """Colours and width as the terminal has them; neither in a pipe."""
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    """Colours and width as the terminal has them; neither in a pipe. Texts hold no markup."""
+    console = Console(highlight=False, markup=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, width=WIDTH)
 
 
 def a_table() -> Table:
@@ -72,8 +72,9 @@ def print_under(console: Console, title: str, table: Table) -> None:
 
 def _headline(console: Console, title: str, status: ModelStatus, now: float) -> None:
     evidence = status.evidence
-    mode = status.mode.value if status.mode else "nothing runs"
-    console.print(Text.assemble((title, "bold"), f"  {mode}, K={status.proposal_length}"))
+    mode = status.mode
+    plays = f"{mode.value}, K={status.proposal_length}" if mode else "nothing runs"
+    console.print(Text.assemble((title, "bold"), f"  {plays}"))
     for line in words.conditions(status):
         console.print(Text(line))
     if evidence.goodput is not None:

@@ -20,6 +20,7 @@ from speculative_operator.tuning.replay import Step, replayed
 from speculative_operator.tuning.rule import options
 from speculative_operator.tuning.schedule import Table as Schedule
 from speculative_operator.tuning.schedule import length_at
+from speculative_operator.tuning.variant import Variant
 
 
 def show_replay(found: Found, settings: Settings, console: Console | None = None) -> None:
@@ -83,20 +84,40 @@ def described(settings: Settings) -> str:
     return " and ".join(told) if told else "settings as they were"
 
 
+Course = tuple[Schedule, Variant]
+"""What engines are told: the schedule is of no use to those without speculation."""
+
+
+def recorded(step: Step) -> Course:
+    """What was decided."""
+    return step.entry.table, step.entry.variant
+
+
+def decided(step: Step) -> Course:
+    """What would have been."""
+    return step.decision.table, step.decision.variant
+
+
+def in_words(course: Course) -> str:
+    """K by batch size, where engines play any."""
+    table, variant = course
+    return words.lengths(table) if variant is Variant.SPECULATIVE else "without"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """From when on which schedules: what was played, and what would have been."""
+    """From when on which courses: what was played, and what would have been."""
 
     at: float
-    played: Schedule
-    replayed: Schedule
+    played: Course
+    replayed: Course
 
 
 def rows(steps: Iterable[Step]) -> list[Row]:
     """A row wherever one of the two changes."""
     found: list[Row] = []
     for step in steps:
-        row = Row(step.entry.at, step.entry.table, step.decision.table)
+        row = Row(step.entry.at, recorded(step), decided(step))
         if not found or (found[-1].played, found[-1].replayed) != (row.played, row.replayed):
             found.append(row)
     return found
@@ -109,14 +130,14 @@ def courses(steps: Sequence[Step]) -> Table:
         table.add_column(name)
     for row in rows(steps):
         at = datetime.fromtimestamp(row.at, UTC).strftime("%m-%d %H:%M:%S")
-        same = "the same" if row.played == row.replayed else words.lengths(row.replayed)
-        table.add_row(at, words.lengths(row.played), same)
+        same = "the same" if row.played == row.replayed else in_words(row.replayed)
+        table.add_row(at, in_words(row.played), same)
     return table
 
 
 def summary(steps: Sequence[Step]) -> str:
     """Switches of both, how often they differ, and what that was worth."""
-    apart = [step for step in steps if step.entry.table != step.decision.table]
+    apart = [step for step in steps if recorded(step) != decided(step)]
     switches = sum(not c.advised for step in steps for c in step.entry.changes)
     others = sum(not c.advised for step in steps for c in step.decision.changes)
     lines = [f"{switches} switches recorded, {others} in replay."]
@@ -124,7 +145,7 @@ def summary(steps: Sequence[Step]) -> str:
         lines.append("It would have played the same.")
         return "\n".join(lines)
     share = len(apart) / len(steps)
-    lines.append(f"Another schedule after {len(apart)} of {len(steps)} decisions ({share:.0%}).")
+    lines.append(f"Another course after {len(apart)} of {len(steps)} decisions ({share:.0%}).")
     gain = expected_gain(apart)
     if gain is not None:
         lines.append(
@@ -140,11 +161,12 @@ def summary(steps: Sequence[Step]) -> str:
 
 def expected_gain(apart: Iterable[Step]) -> float | None:
     """Mean change of goodput by the replay's K against the recorded one, as a share; None where
-    they differ only at batch sizes that are not the busiest, or nothing is known of the K."""
+    they differ only at batch sizes that are not the busiest, nothing is known of the K, or one of
+    the two is without speculation."""
     gains = []
     for step in apart:
         state, policy = step.decision.state, step.entry.policy
-        if state.busiest is None:
+        if state.busiest is None or state.away or step.entry.variant is not Variant.SPECULATIVE:
             continue
         bucket = state.buckets[state.busiest]
         played = length_at(step.entry.table, state.busiest)

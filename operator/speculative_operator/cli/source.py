@@ -14,7 +14,7 @@ import yaml
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.errors import OperatorError
 from speculative_operator.tuning.history import Entry, entries
-from speculative_operator.tuning.memory import Memory, from_data
+from speculative_operator.tuning.memory import Memory, from_data, of_another_format
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
 
@@ -66,7 +66,7 @@ def from_file(path: Path) -> Found:
         )
     metadata = manifest.get("metadata") or {}
     record = record_of(manifest)
-    gap = "" if record else f"{path}: {NO_HISTORY}"
+    gap = "" if record else f"{path}: {why_nothing(manifest)}"
     return Found(str(metadata.get("name", path.name)), None, record, gap)
 
 
@@ -74,6 +74,16 @@ NO_HISTORY = (
     "no window was recorded yet; one needs 400 drafts or a minute of traffic, on engines that can "
     "be tuned"
 )
+
+OTHER_VERSION = (
+    "was written by an operator of another version: take the command of that one, see "
+    "`kubectl speculation version`"
+)
+
+
+def why_nothing(config_map: Mapping[str, Any]) -> str:
+    """Why a tuning ConfigMap holds no record."""
+    return OTHER_VERSION if of_another_format(config_map.get("data") or {}) else NO_HISTORY
 
 
 def record_of(config_map: Mapping[str, Any]) -> Record | None:

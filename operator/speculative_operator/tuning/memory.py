@@ -109,6 +109,14 @@ def from_data(data: Mapping[str, str], binary_data: Mapping[str, bytes]) -> Memo
         return Memory()
 
 
+def of_another_format(data: Mapping[str, str]) -> bool:
+    """Whether something was written, but not in the format of `VERSION`."""
+    try:
+        return bool(json.loads(data[STATE])["version"] != VERSION)
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def moved(before: State, after: State, policy: Policy) -> bool:
     """Whether it is worth a write: an estimate changed by more than its error, or another K was
     tried, which an operator that starts from `before` would take for having happened just now.

@@ -19,7 +19,15 @@ from speculative_operator.api.tuning import TuningMode
 from speculative_operator.cli.course import changes, points, stretches
 from speculative_operator.cli.explain import show
 from speculative_operator.cli.options import Settings
-from speculative_operator.cli.replay import NotPossible, changed_by, check_bounds, show_replay
+from speculative_operator.cli.replay import (
+    NotPossible,
+    changed_by,
+    check_bounds,
+    in_words,
+    rows,
+    show_replay,
+    summary,
+)
 from speculative_operator.cli.report import report, write_report
 from speculative_operator.cli.source import Found, NothingKnown, record_of
 from speculative_operator.tuning.replay import replayed
@@ -98,6 +106,27 @@ def test_of_engines_without_speculation_no_length_is_said_to_be_in_force(found: 
     assert "Why not another K" not in report(plain, now=END)
 
 
+def test_explain_of_a_model_that_runs_nothing_says_so(found: Found) -> None:
+    """No K is in force, not even `None`."""
+    assert found.status is not None
+    idle = found.status.model_copy(update={"mode": None, "proposal_length": None})
+
+    assert printed(replace(found, status=idle)).startswith("prod/qwen  nothing runs\n")
+
+
+def test_brackets_in_a_text_of_the_status_are_shown(
+    found: Found, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are no commands of the library that draws the table."""
+    assert found.status is not None
+    decision = found.status.decisions[0].model_copy(update={"message": "K [/] 6 [red]-> 4"})
+    status = found.status.model_copy(update={"decisions": (decision,)})
+
+    show(replace(found, status=status), now=END)
+
+    assert "K [/] 6 [red]-> 4" in capsys.readouterr().out
+
+
 def test_a_model_without_a_status_has_nothing_to_explain() -> None:
     """Nobody works on it."""
     with pytest.raises(NothingKnown, match="is the operator running"):
@@ -121,6 +150,20 @@ def test_replay_shows_both_courses_and_what_the_other_is_worth(found: Found) -> 
     assert worth is not None
     assert -60 < float(worth[1]) < -20
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_replay_tells_engines_without_speculation_apart(found: Found) -> None:
+    """Their schedule is that of engines that do not run: equal ones are not the same course."""
+    steps = [
+        replace(step, entry=replace(step.entry, variant=Variant.AUTOREGRESSIVE))
+        for step in replayed(found.recorded().past)
+    ]
+
+    text = summary(steps)
+
+    assert f"Another course after {len(steps)} of {len(steps)} decisions (100%)." in text
+    assert "expected to bring" not in text
+    assert {in_words(row.played) for row in rows(steps)} == {"without"}
 
 
 def test_replay_tells_which_other_objective_it_was_given(found: Found) -> None:

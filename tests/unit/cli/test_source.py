@@ -88,6 +88,22 @@ async def test_a_model_without_traffic_has_no_history_yet(
         found.recorded()
 
 
+async def test_a_memory_of_another_version_is_told_from_none(
+    recorded: RecordedModel, tmp_path: Path
+) -> None:
+    """Waiting for traffic would not help."""
+    state = json.loads(recorded.memory["data"]["state.json"]) | {"version": 1}
+    data = recorded.memory["data"] | {"state.json": json.dumps(state)}
+    memory = recorded.memory | {"data": data}
+    path = tmp_path / "memory.yaml"
+    path.write_text(yaml.safe_dump(memory))
+    cluster = Cluster({"SpeculativeModel": recorded.model, "ConfigMap": memory})
+
+    for found in (from_file(path), await from_cluster(cluster, "prod", "qwen")):
+        with pytest.raises(NothingKnown, match="an operator of another version"):
+            found.recorded()
+
+
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
 def test_a_saved_config_map_is_as_good_as_the_cluster(
     recorded: RecordedModel, tmp_path: Path, dump: Any
