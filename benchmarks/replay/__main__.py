@@ -129,6 +129,8 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--measuring: {error}; there are {', '.join(Measuring)}")
     if wanted.seeds < 1 or wanted.jobs < 1:
         parser.error("--seeds and --jobs: at least 1")
+    if wanted.json and not wanted.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {wanted.json.parent}")
     return wanted
 
 

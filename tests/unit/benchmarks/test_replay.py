@@ -219,6 +219,7 @@ def test_the_command_writes_every_figure(
         (["--policies", "best"], r"no policy \['best'\]"),
         (["--measuring", "half"], "there are whole, quarter, interleaved"),
         (["--seeds", "0"], "at least 1"),
+        (["--json", "no-such-folder/figures.json"], "no folder no-such-folder"),
     ],
 )
 def test_a_command_that_asks_for_nothing_there_is_refused(

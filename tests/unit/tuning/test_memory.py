@@ -6,6 +6,7 @@ import json
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,9 @@ from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.state import State, Timed
 from speculative_operator.tuning.variant import Restart, Variant
 from tests.support.windows import Traffic, a_page, a_policy, course, lengths
+
+SAMPLE = Path(__file__).parents[2] / "data" / "tuning-memory"
+"""Of three revisions: one that fell back by a restart, one with a faulty draft, one in between."""
 
 
 def tuned(windows: int = 12) -> State:
@@ -194,6 +198,26 @@ def test_a_history_that_is_damaged_at_any_byte_costs_only_itself() -> None:
 def test_a_memory_of_another_version_is_not_understood_half(body: object) -> None:
     """Starting anew is safe, guessing is not."""
     assert from_data({memory.STATE: json.dumps(body), memory.BASE: "{}"}, {}) == Memory()
+
+
+def test_what_an_earlier_operator_saved_in_this_format_is_read_whole() -> None:
+    """Or a new one would know less than it seems to, and say nothing of it. Fields may come; one
+    that goes, or means something else, needs another VERSION, and the sample made anew."""
+    texts = {key: (SAMPLE / key).read_text() for key in (memory.STATE, memory.BASE)}
+
+    again = to_data(from_data(texts, {})).data
+
+    for key, text in texts.items():
+        assert within(json.loads(text), json.loads(again[key])), key
+
+
+def within(sample: object, value: object) -> bool:
+    """Whether a JSON value has all that the sample has."""
+    if isinstance(sample, dict) and isinstance(value, dict):
+        return all(key in value and within(sample[key], value[key]) for key in sample)
+    if isinstance(sample, list) and isinstance(value, list):
+        return len(sample) == len(value) and all(map(within, sample, value))
+    return sample == value
 
 
 def test_an_estimate_that_moved_by_less_than_its_error_is_not_worth_a_write() -> None:
