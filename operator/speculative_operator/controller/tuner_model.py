@@ -59,8 +59,8 @@ class ModelTuning:
     def __init__(self, model: TunedModel, memory: Memory, now: float) -> None:
         self.model = model
         self.next_pass = now
-        self._memory = memory
-        self._decisions = Decisions(model.key, History(memory.history))
+        self._memory = replace(memory, history=())
+        self._decisions = Decisions(model.key, History.of(memory.history))
         self._plain = PlainEngines(Gathering(opened=now))
         self._watched = Watched()
         self._spared: str | None = None
@@ -223,7 +223,7 @@ class ModelTuning:
         self._must_save = True
 
     def memory_saved(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory = replace(memory, history=())
         self._saved = memory.revisions[self.model.key]
         self._must_save = False
 

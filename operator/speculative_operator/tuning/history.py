@@ -9,8 +9,10 @@ CHECKPOINT-th after that, since the oldest entries are dropped.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -34,6 +36,12 @@ from speculative_operator.tuning.window import Window
 
 CHECKPOINT = 100
 """Entries from one that holds its state to the next."""
+
+BLOCK = 25
+"""Entries that are packed together; MOST_ENTRIES is a multiple of it."""
+
+QUICK = 1
+"""Zlib's level: a new operator packs the past of all models as it starts."""
 
 DIGITS = 9
 """Significant digits of a window's sums of times. A spread of 1% is the difference of squares that
@@ -73,17 +81,41 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Lines, oldest first; `since` counts those after the last one that holds its state."""
+    """The last entries. Most are held packed, BLOCK in one, since an operator has those of all
+    models: `late` are the lines since. `since` counts those after the last one that holds its
+    state."""
 
-    lines: tuple[str, ...] = ()
+    packed: tuple[bytes, ...] = ()
+    late: tuple[str, ...] = ()
     since: int | None = None
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> History:
+        """What was saved, as a new operator goes on from it."""
+        history = cls()
+        for line in lines:
+            history = history._with(line)
+        return history
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Oldest first."""
+        early = (zlib.decompress(block).decode().split("\n") for block in self.packed)
+        return (*chain.from_iterable(early), *self.late)[-MOST_ENTRIES:]
 
     def after(self, entry: Entry) -> History:
         """With one more entry, which comes with its state; that is kept where it is due."""
         due = self.since is None or self.since + 1 >= CHECKPOINT
         line = to_line(entry if due else replace(entry, before=None))
         since = 0 if due else (self.since or 0) + 1
-        return History((*self.lines, line)[-MOST_ENTRIES:], since)
+        return replace(self._with(line), since=since)
+
+    def _with(self, line: str) -> History:
+        late = (*self.late, line)
+        if len(late) < BLOCK:
+            return replace(self, late=late)
+        block = zlib.compress("\n".join(late).encode(), QUICK)
+        return replace(self, packed=(*self.packed, block)[-(MOST_ENTRIES // BLOCK) :], late=())
 
 
 def kept(window: Window) -> Window:

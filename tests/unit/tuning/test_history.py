@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from speculative_operator.tuning.decide import decide
-from speculative_operator.tuning.history import CHECKPOINT, Entry, History, entries, kept, to_line
+from speculative_operator.tuning.history import (
+    BLOCK,
+    CHECKPOINT,
+    Entry,
+    History,
+    entries,
+    kept,
+    to_line,
+)
 from speculative_operator.tuning.occasion import Occasion, Running
 from speculative_operator.tuning.page import Prompts
 from speculative_operator.tuning.policy import Policy
@@ -74,7 +82,7 @@ def test_a_window_is_kept_to_nine_digits_and_whole_numbers_as_such() -> None:
 def test_the_first_entry_since_a_start_and_every_hundredth_hold_their_state() -> None:
     """Replay begins there; states in all of them would be most of the history."""
     (entry,) = played(0)
-    history = History(lines=tuple(to_line(old) for old in played(3)))
+    history = History.of(to_line(old) for old in played(3))
 
     for _ in range(2 * CHECKPOINT + 1):
         history = history.after(entry)
@@ -96,6 +104,24 @@ def test_the_oldest_of_500_entries_goes() -> None:
         history = history.after(replace(entry, occasion=Occasion(float(number))))
 
     assert [entry.at for entry in entries(history.lines)] == list(range(2, 502))
+
+
+@pytest.mark.parametrize("count", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 499, 500, 501, 777])
+def test_what_was_saved_is_gone_on_from_line_by_line(count: int) -> None:
+    """However many there are, and however they are held."""
+    lines = tuple(f'{{"t":{number}}}' for number in range(count))
+
+    assert History.of(lines).lines == lines[-500:]
+
+
+def test_a_full_history_is_held_in_a_fraction_of_its_text() -> None:
+    """An operator holds those of all its models, and has a limit of memory."""
+    lines = [to_line(replace(entry, before=None)) for entry in played(50)] * 10
+
+    history = History.of(lines)
+
+    held = sum(map(len, (*history.packed, *history.late)))
+    assert held < 0.3 * sum(map(len, history.lines))
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "{}", '{"t":1,"key":"a","rows":[]}'])
