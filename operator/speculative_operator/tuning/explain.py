@@ -130,7 +130,9 @@ def advice_in_words(state: State, policy: Policy) -> str:
             words = f"{_change_in_words(option.plain)} goodput"
             if policy.throughput_loss:
                 words += f", {_change_in_words(option.step)} step time"
-            advice.append(f"K={bucket.advised} at {batches(*batch_range(name))} ({words})")
+            low, high = batch_range(name)
+            where = batches(low, min(high, policy.max_num_seqs))
+            advice.append(f"K={bucket.advised} at {where} ({words})")
     return ", ".join(advice)
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from speculative_operator.tuning.explain import evidence, goodput, length_in_words
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.explain import (
+    advice_in_words,
+    evidence,
+    goodput,
+    length_in_words,
+)
 from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.state import State
 from speculative_operator.tuning.window import Window
@@ -99,3 +105,11 @@ def test_lengths_in_words(table: tuple[tuple[int, int, int], ...], words: str) -
     state = course(a_policy(), [Traffic()] * 2)[-1].state
 
     assert length_in_words(State(table=table, buckets=state.buckets)) == words
+
+
+def test_advice_names_no_batch_size_that_the_engine_never_has() -> None:
+    """Buckets are powers of two, and the largest batch need not be one."""
+    policy = a_policy(mode=TuningMode.RECOMMEND, max_num_seqs=6)
+    state = course(policy, [Traffic(batch=6)] * 12)[-1].state
+
+    assert advice_in_words(state, policy).startswith("K=2 at batch 5-6 (about +")
