@@ -63,7 +63,11 @@ def _wrong(state: State) -> Verdict | None:
 
 
 def _doubtful(state: State) -> Verdict | None:
-    """Evidence that cannot all be believed, although the draft as a whole works."""
+    """Evidence that cannot all be believed, although the draft as a whole works. Engines that age
+    are unlike each other once one of them is younger."""
+    if state.aging.message:
+        status = FALSE if state.aging.proven else UNKNOWN
+        return Verdict(status, Reason.ACCEPTANCE_DECAYS, state.aging.message)
     odd = state.replicas.odd
     if odd:
         others = len({standing.uid for standing in odd}) - 1
@@ -71,9 +75,6 @@ def _doubtful(state: State) -> Verdict | None:
         return Verdict(FALSE, Reason.REPLICA_OUT_OF_LINE, odd[0].text + more)
     if state.replicas.disagreement is not None:
         return Verdict(UNKNOWN, Reason.REPLICAS_DISAGREE, state.replicas.disagreement)
-    if state.aging.message:
-        status = FALSE if state.aging.proven else UNKNOWN
-        return Verdict(status, Reason.ACCEPTANCE_DECAYS, state.aging.message)
     if state.repeats.said:
         return Verdict(
             UNKNOWN,

@@ -8,6 +8,7 @@ import pytest
 
 from speculative_operator.api.conditions import REASONS, ConditionStatus, ConditionType, Reason
 from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.aging import Aging
 from speculative_operator.tuning.conditions import Situation, health, overlaid, tuned
 from speculative_operator.tuning.policy import Policy, RestartLimits
 from speculative_operator.tuning.standings import Replicas, Sign, Standing
@@ -160,6 +161,16 @@ def test_of_engines_that_cannot_be_tuned_it_is_said_what_is_lost_and_what_is_lef
     assert "suffix" in told.message
     assert "what another would bring is not known" in told.message
     assert said in told.message
+
+
+def test_engines_that_age_explain_that_a_younger_one_is_unlike_them() -> None:
+    """Else replacing one would hide why it was replaced."""
+    said = Suspicion(score=1.5, said=True)
+    odd = Standing("a", "a", Sign.ACCEPTANCE, said, "Odd.")
+    state, policy = after(Traffic(GOOD), 5)
+    state = replace(state, replicas=Replicas((odd,)), aging=Aging(message="They age."))
+
+    assert health(state, policy).reason == Reason.ACCEPTANCE_DECAYS
 
 
 def test_a_replica_that_is_odd_in_two_things_is_one_replica() -> None:
