@@ -29,9 +29,9 @@ from tests.support.traffic import traffic
 CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
 TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
 CLIENTS = 4
-SLOTS, CROWD = 4, 16
-"""Requests that one engine of the autoscaled model takes at once, and clients: twelve wait for one
-replica, eight for two, and each replica may have four that wait."""
+SLOTS, CROWD = 8, 32
+"""Requests that one engine of the autoscaled model takes at once, and clients: 24 wait for one
+replica, 16 for two, and each replica may have eight that wait."""
 
 ALERTS: list[dict[str, Any]] = [
     rule
