@@ -149,7 +149,8 @@ def test_the_autoscaler_and_the_tuner_do_not_chase_each_other(
 
     wanted = f"speculative_operator_model_replicas_wanted{series}"
     assert scraped.value(f"changes({wanted}[10m])") == 1, "one to two, and not back"
-    assert since("increase", "switches_total") < 1.5
+    # Smaller batches have come, and each of their few cells may be decided once.
+    assert since("increase", "switches_total") < 3.5
 
 
 def test_every_query_of_the_dashboards_returns_data(
