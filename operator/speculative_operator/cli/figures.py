@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from speculative_operator.cli import course, words
 from speculative_operator.cli.source import Record
-from speculative_operator.tuning.alternatives import alternatives, timed_anywhere
+from speculative_operator.tuning.alternatives import alternatives
 from speculative_operator.tuning.page import Proposed
 from speculative_operator.tuning.verdict import Change
 
@@ -117,7 +117,7 @@ def step_cost(record: Record) -> str:
     curves = {}
     for name in busiest(record):
         cost = state.buckets[name].cost
-        timed = (k for k in record.policy.choices if timed_anywhere(state, k))
+        timed = (k for k in record.policy.choices if state.timed_anywhere(k))
         known = {k: cost.of(k) for k in timed if cost.measured(k, 0)}
         means = {k: math.exp(estimate.mean) for k, estimate in known.items()}
         curves[name] = {0: (1.0, 0.0)} | {
@@ -134,7 +134,7 @@ def expected_goodput(record: Record) -> str:
         curves[name] = {bucket.length: (1.0, 0.0)} | {
             other.length: (1.0 + other.gain, other.error)
             for other in alternatives(record.state, record.policy, name)
-            if timed_anywhere(record.state, other.length)
+            if record.state.timed_anywhere(other.length)
             and bucket.cost.measured(other.length, bucket.length)
             and other.gain is not None
             and other.error is not None

@@ -140,8 +140,8 @@ def desire(model: SpeculativeModel, seen: Observed, settings: Settings, told: To
 def _replaced(seen: Observed, told: Told) -> Iterator[Pod]:
     """Those that the user lets the operator replace, and those that can start nowhere but where a
     device is unhealthy."""
-    moved = {pod.uid for pod in to_move(seen)}
-    return (pod for pod in seen.pods if pod.alive and pod.uid in {*told.replace, *moved})
+    going = {*told.replace, *(pod.uid for pod in to_move(seen))}
+    return (pod for pod in seen.pods if pod.alive and pod.uid in going)
 
 
 def _before_pods(aim: RolloutAim) -> Iterator[Manifest]:

@@ -66,11 +66,6 @@ def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, 
     )
 
 
-def timed_anywhere(state: State, k: int) -> bool:
-    """Whether steps at K were timed at some batch size; else what is known of it is the prior."""
-    return any(k in bucket.timed for bucket in state.buckets.values())
-
-
 def best_gain(found: tuple[Alternative, ...]) -> float | None:
     """The expected gain of the best measured alternative that may be played, as a share; negative
     where all of them are slower, None where none was measured."""
@@ -162,7 +157,7 @@ class _Comparison:
             return WhyNot.IN_DOUBT
         if option == self.chosen or option.gain > HYSTERESIS:
             return self._better(option)
-        timed = timed_anywhere(self.state, option.k)
+        timed = self.state.timed_anywhere(option.k)
         return self._worse(option) if timed else WhyNot.NOT_MEASURED
 
     def _worse(self, option: Option) -> WhyNot:

@@ -54,5 +54,4 @@ def not_tried(state: State, policy: Policy) -> str | None:
 
 def _looks_by_restart(state: State, policy: Policy) -> bool:
     """Whether the look is one at the other variant, by a restart."""
-    may = policy.restart.allowed and policy.mode is TuningMode.AUTO
-    return may and (state.away or not policy.live)
+    return policy.may_restart and (state.away or not policy.live)

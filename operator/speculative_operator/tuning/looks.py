@@ -121,7 +121,7 @@ def _need(state: State, bucket: Bucket, lengths: Lengths, policy: Policy) -> _Ne
         return _Need(best.k, 0.0, open=True, short=_unknown(bucket, best.k))
     former = _former_gain(state, bucket, lengths, policy)
     left = {look.k: windows_left(state, bucket, look, former) for look in found}
-    if 0 in left and not any(0 in other.timed for other in state.buckets.values()):
+    if 0 in left and not state.timed_anywhere(0):
         left[0] = min(left[0], FIRST_LOOK - state.windows)
     late = next((k for k, windows in left.items() if windows <= 0.0), None)
     short = late is not None and _unknown(bucket, late)

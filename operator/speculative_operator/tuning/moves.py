@@ -194,7 +194,7 @@ def _recorded(state: State, restart: Restart, policy: Policy, now: float, text: 
     """The state with another variant wanted, and a decision over all batch sizes."""
     main = state.busiest if state.busiest is not None else 1
     length = length_at(state.table, main)
-    leaves = restart.variant is Variant.AUTOREGRESSIVE
+    leaves = restart.away
     change = Change(
         at=now,
         window=state.windows,

@@ -89,6 +89,11 @@ class Policy:
         return self.mode is TuningMode.OFF or not self.live
 
     @property
+    def may_restart(self) -> bool:
+        """Whether engines may be restarted to the other variant; else it is only advised."""
+        return self.restart.allowed and self.mode is TuningMode.AUTO
+
+    @property
     def arms(self) -> tuple[int, ...]:
         """Every K that may be played, ascending; never empty.
 

@@ -138,7 +138,7 @@ def _given_up(state: State, at: Grounds) -> Moved:
     nothing serves."""
     if state.away:
         return back(state, at.policy, at.now, words.never_came())
-    if at.policy.restart.allowed and at.policy.mode is TuningMode.AUTO:
+    if at.policy.may_restart:
         return off_again(state, at.policy, at.now)
     return state, (), ()
 
@@ -154,7 +154,7 @@ def _speculating(state: State, at: Grounds) -> Moved:
     if state.restart.looking:
         return _looking_on(state, at, found, pays=pays)
     due = pays and state.restart.owed > price_now(state, policy)
-    if due and not at.may:
+    if due and not at.policy.may_restart:
         return advised(state, found, policy)
     if due and _stayed(state, at):
         return off(state, window, policy, now, words.falls_back(found.without, state, policy))
@@ -167,7 +167,7 @@ def _speculating(state: State, at: Grounds) -> Moved:
 def _looking_on(state: State, at: Grounds, found: Balance, *, pays: bool) -> Moved:
     """A look at speculation that took the only replica: that one goes back where it finds nothing,
     and else stays as it is."""
-    if at.window is not None and at.may and pays and look_ended(state):
+    if at.window is not None and at.policy.may_restart and pays and look_ended(state):
         text = words.look_failed(found.without)
         return off(state, at.window, at.policy, at.now, text)
     looking = not look_ended(state)
@@ -184,7 +184,7 @@ def _without(state: State, at: Grounds) -> Moved:
         state = _owing(state, found, window, policy)
         if _stayed(state, at):
             state = with_outcome(state, window)
-    if not at.may:
+    if not at.policy.may_restart:
         return state, (), ()
     if state.restart.trying:
         return _trying_on(state, at, found)
@@ -219,8 +219,7 @@ def _owed_back(state: State, at: Grounds) -> bool:
 def _owing(state: State, found: Balance, window: Window, policy: Policy) -> State:
     """The sum with what the other variant would have brought in a window."""
     restart = state.restart
-    away = restart.variant is Variant.AUTOREGRESSIVE
-    gain = (-found.difference if away else found.difference) * found.known * window.seconds
+    gain = (-found.difference if restart.away else found.difference) * found.known * window.seconds
     kept = math.exp(-window.seconds / CYCLE_SECONDS)
     lead = max(restart.lead * kept - gain, 0.0)
     if restart.patience:

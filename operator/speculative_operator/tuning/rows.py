@@ -136,7 +136,7 @@ class Row:
         accepted = zip_longest(faded.accepted, new.accepted, fillvalue=0.0)
         buckets = dict(faded.buckets)
         for name, part in new.buckets.items():
-            buckets[name] = part.plus(buckets[name]) if name in buckets else part
+            _add(buckets, name, part)
         return Row(
             faded.requests + new.requests,
             faded.drafts + new.drafts,
@@ -206,6 +206,10 @@ def _drafted(window: Window) -> dict[int, dict[int, Drafted]]:
     for key, counts in window.rows.items():
         if key.k and counts.drafts:
             buckets = found.setdefault(key.k, {})
-            name, part = bucket_of(key.cell), Drafted(counts.drafts, counts.accepted)
-            buckets[name] = part.plus(buckets[name]) if name in buckets else part
+            _add(buckets, bucket_of(key.cell), Drafted(counts.drafts, counts.accepted))
     return found
+
+
+def _add(buckets: dict[int, Drafted], name: int, part: Drafted) -> None:
+    """One more part of a bucket's drafts."""
+    buckets[name] = part.plus(buckets[name]) if name in buckets else part

@@ -15,7 +15,7 @@ from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.repeats import Repeats
 from speculative_operator.tuning.schedule import Table, Trial
 from speculative_operator.tuning.standings import Replicas
-from speculative_operator.tuning.variant import Restart, Variant
+from speculative_operator.tuning.variant import Restart
 from speculative_operator.tuning.verdict import Change, Evidence
 
 MOST_CHANGES = 10
@@ -123,7 +123,11 @@ class State:
     @property
     def away(self) -> bool:
         """Whether engines without speculation are wanted."""
-        return self.restart.variant is Variant.AUTOREGRESSIVE
+        return self.restart.away
+
+    def timed_anywhere(self, k: int) -> bool:
+        """Whether steps at K were timed at some batch size; else only the prior tells of it."""
+        return any(k in bucket.timed for bucket in self.buckets.values())
 
     @property
     def busiest(self) -> int | None:

@@ -208,10 +208,14 @@ class Restart:
         return Estimate(assumed.mean + weight * (ratio - assumed.mean), variance * weight)
 
     @property
+    def away(self) -> bool:
+        """Whether engines without speculation are wanted."""
+        return self.variant is Variant.AUTOREGRESSIVE
+
+    @property
     def has_moved(self) -> bool:
         """Whether it is, or was lately, without speculation; else there is no other variant."""
-        away = self.variant is Variant.AUTOREGRESSIVE
-        return away or self.looking or self.patience > 0 or self.in_vain > 0
+        return self.away or self.looking or self.patience > 0 or self.in_vain > 0
 
     def worth_saving(self, before: Restart) -> bool:
         """Whether something changed that a new operator would miss. That a first start has arrived

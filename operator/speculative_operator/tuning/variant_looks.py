@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.acceptance import Lengths
 from speculative_operator.tuning.balance import Balance, price
 from speculative_operator.tuning.occasion import Running
@@ -40,11 +39,6 @@ class Grounds:
     now: float
     ask: bool
 
-    @property
-    def may(self) -> bool:
-        """Whether a restart may be done; else it is only advised."""
-        return self.policy.restart.allowed and self.policy.mode is TuningMode.AUTO
-
 
 def look_ended(state: State) -> bool:
     """Whether the variant that is looked at has shown enough."""
@@ -54,7 +48,7 @@ def look_ended(state: State) -> bool:
 def worth_trying(state: State, at: Grounds, found: Balance) -> bool:
     """Whether engines without speculation are to be tried: the user wants it, or they may be
     faster and were not tried for long enough."""
-    if at.policy.live or not at.may:
+    if at.policy.live or not at.policy.may_restart:
         return False
     restart = state.restart
     wait = price(at.policy.restart, restart) / LOOK_SHARE * 2.0**restart.in_vain
