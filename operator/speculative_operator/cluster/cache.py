@@ -283,7 +283,9 @@ def _pod(manifest: Mapping[str, Any]) -> Manifest:
         },
         "status": {
             **{
-                key: status[key] for key in ("phase", "podIP", "reason", "message") if key in status
+                key: status[key]
+                for key in ("phase", "podIP", "reason", "message", "startTime")
+                if key in status
             },
             "conditions": [
                 {

@@ -75,7 +75,7 @@ class Pod:
     """Unix time at which it became ready; None while it is not."""
     was_ready: bool = False
     """Whether its engine has ended after it was ready. Of a pod that never was, the kubelet says
-    since before the init containers were done that it is not."""
+    since before the init containers were done, or since it took the pod, that it is not."""
     to_end: float | None = None
     """The Unix time by which a Terminating pod should be gone: the order to end, and its grace."""
     preempts: bool = False
@@ -156,8 +156,8 @@ def pod_of(manifest: Mapping[str, Any]) -> Pod:
     )
 
 
-def _time(metadata: Mapping[str, Any], field: str) -> float | None:
-    return unix(metadata[field]) if field in metadata else None
+def _time(section: Mapping[str, Any], field: str) -> float | None:
+    return unix(section[field]) if field in section else None
 
 
 def _since(status: Mapping[str, Any], kind: str, value: str = "True") -> float | None:
@@ -177,9 +177,9 @@ def _was_ready(status: Mapping[str, Any]) -> bool:
             for container in status["initContainerStatuses"]
             if "finishedAt" in (ended := _terminated(container))
         ),
-        default=None,
+        default=_time(status, "startTime"),
     )
-    return lost is not None and (begun is None or lost > begun)
+    return lost is not None and begun is not None and lost > begun
 
 
 def _engine_started(status: Mapping[str, Any]) -> float | None:

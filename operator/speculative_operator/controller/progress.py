@@ -112,8 +112,9 @@ def _overdue(spec: RolloutSpec, seen: Observed, desired: Desired, moment: Moment
         return False
     newest, changed = last_move(seen) or 0.0, unix(told.last_transition_time)
     if told.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
-        # Both are in whole seconds, and what was told at the deadline is older than that by it.
-        return newest < changed
+        # What was told at the deadline is older by it. So neither whole seconds nor a clock that
+        # differs from ours by less hides a move.
+        return newest + _deadline(spec, desired) <= changed
     if told.status is not ConditionStatus.TRUE:
         return False
     return moment.now >= max(newest, changed) + _deadline(spec, desired)

@@ -168,3 +168,19 @@ def test_an_engine_that_ended_before_it_was_ready_is_told_from_one_that_served(
     )
 
     assert pod.was_ready is was_ready
+
+
+@pytest.mark.parametrize(
+    ("lost", "was_ready"), [("2026-01-01T00:00:01Z", False), ("2026-01-01T00:09:00Z", True)]
+)
+def test_without_init_containers_readiness_counts_from_when_the_kubelet_took_the_pod(
+    lost: str, *, was_ready: bool
+) -> None:
+    """As where the plugin is mounted as an image volume. Both times may be of the same second."""
+    pod = a_pod(
+        engine(restartCount=1, state={"running": {}}, lastState=CRASHED),
+        conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": lost}],
+        startTime="2026-01-01T00:00:01Z",
+    )
+
+    assert pod.was_ready is was_ready
