@@ -162,8 +162,9 @@ def test_a_pod_of_a_lost_node_is_named_and_its_successor_comes_where_gpus_are_fr
     nodes: IdleNodes, lost: Scene
 ) -> None:
     """It may run on behind the broken network, so its GPUs are not free; the user may know more."""
-    gone, successor = lost.nodes[0], [pod for pod in lost.pods() if not lost.node_of(pod)]
-    waits = condition(lost.place.read(), "Ready")
+    gone = lost.nodes[0]
+    successor = until("its successor waits", lambda: _without_node(lost))
+    until("it is told", lambda: _reason(lost) in ("WaitingForGpus", "PodNotEnding"))
     (hangs,) = lost.ending()
     ready = lost.place.wait("Ready", "False", "PodNotEnding")
     moving = lost.place.wait("Progressing", "True", "PodNotEnding")
@@ -176,7 +177,6 @@ def test_a_pod_of_a_lost_node_is_named_and_its_successor_comes_where_gpus_are_fr
     lost.place.wait("Progressing", "False", "Settled")
 
     assert len(successor) == 1
-    assert waits["reason"] in ("WaitingForGpus", "PodNotEnding")
     for told in (ready, moving):
         assert f"Pod {hangs['metadata']['name']} was to be gone by" in told["message"]
         assert f"on node {gone}" in told["message"]
@@ -184,6 +184,14 @@ def test_a_pod_of_a_lost_node_is_named_and_its_successor_comes_where_gpus_are_fr
     assert condition(served, "Progressing")["reason"] == "PodNotEnding"
     assert served["status"]["readyReplicas"] == 2
     assert gone not in {lost.node_of(pod) for pod in lost.pods()}
+
+
+def _reason(scene: Scene) -> str:
+    return str(condition(scene.place.read(), "Ready")["reason"])
+
+
+def _without_node(scene: Scene) -> list[Manifest]:
+    return [pod for pod in scene.pods() if not scene.node_of(pod)]
 
 
 def test_no_step_of_a_rollout_counts_on_the_gpus_of_a_pod_that_does_not_end(rolled: Scene) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from speculative_operator.api.names import LABEL_SERVING
+from tests.support import quotas
 from tests.support.api import Manifest, condition, until
 from tests.support.nodeless import CHILDREN, MODEL, Place, engine, fail, make_ready
 from tests.support.operator_process import OperatorProcess
+from tests.support.quotas import obeyed_quota
 
 
 def test_a_model_becomes_its_children(qwen: Place) -> None:
@@ -189,21 +191,15 @@ def test_a_foreign_object_of_a_needed_name_is_refused_and_left_alone(
 
 def test_what_the_api_server_forbids_is_told_in_its_words(qwen: Place) -> None:
     """A quota or a policy of somebody else's: silence would look like an operator that hangs."""
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "no-services"},
-        "spec": {"hard": {"count/services": "0"}},
-    }
-    qwen.api.create(quota, qwen.namespace)
+    obeyed_quota(qwen.api, qwen.namespace, {"count/services": "0"})
     try:
         qwen.create()
         found = qwen.wait("Accepted", "False", "Forbidden")
     finally:
-        qwen.api.delete("ResourceQuota", qwen.namespace, "no-services")
+        qwen.api.delete("ResourceQuota", qwen.namespace, quotas.NAME)
 
     assert f"The API server forbids Service {qwen.namespace}/{qwen.name}: " in found["message"]
-    assert "no-services" in found["message"]
+    assert f"exceeded quota: {quotas.NAME}" in found["message"]
     qwen.edit(replicas=2)
     qwen.wait("Accepted", "True")
     assert len(qwen.pods(2)) == 2

@@ -46,22 +46,25 @@ def start(qwen: Place, running: Engine) -> str:
     return qwen.current()
 
 
-def revisions(qwen: Place) -> list[str]:
-    """The revisions of the pods that are not ending."""
-    return sorted(str(pod["metadata"]["labels"][LABEL_REVISION]) for pod in qwen.alive())
+def revisions(pods: Sequence[Manifest]) -> list[str]:
+    """Of pods."""
+    return [str(pod["metadata"]["labels"][LABEL_REVISION]) for pod in pods]
 
 
 def until_ready(
     what: str, qwen: Place, running: Engine, holds: Callable[[Sequence[str]], bool]
 ) -> None:
-    """Makes pods Ready as they come, until the revisions of the pods are so."""
+    """Makes pods Ready as they come, until the revisions of the pods are so: the rollout waits for
+    that, so no step of it is missed."""
 
-    def step() -> bool | None:
+    def step() -> bool:
         pods = qwen.alive()
+        if holds(revisions(pods)):
+            return True
         for pod in pods:
             if not _is_ready(pod):
                 make_ready(qwen.api, pod, running.address)
-        return holds(revisions(qwen)) or None
+        return False
 
     until(what, step)
 
@@ -161,7 +164,7 @@ def test_a_new_spec_starts_with_speculation(
     roll(qwen, running, old, left=0)
 
     assert new not in (old, speculative)
-    assert set(revisions(qwen)) == {new}
+    assert set(revisions(qwen.alive())) == {new}
     assert all(_speculates(pod) for pod in qwen.alive())
 
 

@@ -70,7 +70,7 @@ def test_engines_whose_speculation_went_silent_are_replaced_one_at_a_time(
     assert "disruption budget" in condition(kept, "SpeculationHealthy")["message"]
     assert during == before
     assert condition(named, "SpeculationHealthy")["status"] == "False"
-    assert {"PodNotReplaced", "PodReplaced"} <= set(model.events())
+    model.wait_told("PodNotReplaced", "PodReplaced")
     assert len(model.messages("PodReplaced")) == 1
     assert report.failed == 0, report.failures
     api.delete("SpeculativeModel", place, model.name)

@@ -23,7 +23,7 @@ from tests.support.api import KubernetesApi, condition, until
 from tests.support.discovery import discovered
 from tests.support.external_metrics import autoscaler, external_metric
 from tests.support.prometheus import Prometheus, as_documented, prometheus
-from tests.support.served import Served, apply
+from tests.support.served import Served, apply, settle
 from tests.support.traffic import traffic
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
@@ -214,15 +214,15 @@ def test_an_outage_of_prometheus_changes_nothing_and_is_named(
 ) -> None:
     """No evidence is not zero. The last test: Prometheus stays away."""
     model = loaded["prometheus"]
-    before = model.wait(
-        "it speculates again", lambda found: found["status"].get("mode") == "Speculative"
-    )
+    model.wait("it speculates again", lambda found: found["status"].get("mode") == "Speculative")
     scraped.stop()
 
-    found = model.wait(
+    before = model.wait(
         "Tuned says that Prometheus is not to be reached",
         lambda found: condition(found, "Tuned").get("reason") == "MetricsUnreachable",
     )
+    settle([model])
+    found = model.resource()
 
     assert "/api/v1/query" in condition(found, "Tuned")["message"]
     assert found["status"]["schedule"] == before["status"]["schedule"]

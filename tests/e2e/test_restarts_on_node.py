@@ -11,7 +11,7 @@ import pytest
 from speculative_operator.api.names import ANNOTATION_LOOK
 from tests.e2e.conftest import Operator
 from tests.support import models
-from tests.support.api import KubernetesApi, Manifest, condition, until
+from tests.support.api import KubernetesApi, Manifest, condition
 from tests.support.served import Served, apply
 from tests.support.traffic import traffic
 
@@ -70,11 +70,7 @@ def test_off_speculation_and_back_under_load_with_a_sensor(pair: Served) -> None
     assert condition(left, "Tuned")["reason"] == "Autoregressive"
     assert back["status"]["revisions"]["current"] == speculative
     assert {_revision(pod) for pod in pair.pods()} == {speculative}
-    until(
-        "Events tell of both",
-        lambda: {"FellBackByRestart", "SpeculationResumed"} <= set(pair.events()),
-        timeout=10,
-    )
+    pair.wait_told("FellBackByRestart", "SpeculationResumed")
 
 
 @pytest.mark.long

@@ -10,11 +10,12 @@ import pytest
 
 from local import devices, install
 from tests.e2e.conftest import Operator
-from tests.support import models
+from tests.support import models, quotas
 from tests.support.api import KubernetesApi, Manifest, condition, is_true, until
 from tests.support.gpus import offer, restored, wait_offered
+from tests.support.quotas import obeyed_quota
 from tests.support.rollouts import key, roll
-from tests.support.served import Served, apply
+from tests.support.served import Served, apply, settle
 from tests.support.traffic import traffic
 
 REPLICAS = 2
@@ -53,26 +54,20 @@ def test_auto_without_a_spare_gpu_goes_in_place_and_loses_no_request(
     assert report.failed == 0, report.failures
     assert seen.most_pods <= REPLICAS + 1
     assert seen.least_ready >= REPLICAS - 1
-    assert "RolloutInPlace" in scarce.events()
+    scarce.wait_told("RolloutInPlace")
 
 
 def test_a_quota_that_refuses_one_pod_more_is_gone_round(
     api: KubernetesApi, scarce: Served
 ) -> None:
     """GPUs are free, and the namespace may not have them."""
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "gpus"},
-        "spec": {"hard": {"requests.amd.com/gpu": str(REPLICAS)}},
-    }
-    api.create(quota, scarce.namespace)
+    obeyed_quota(api, scarce.namespace, {"requests.amd.com/gpu": str(REPLICAS)})
 
     seen = roll(scarce, {"model": {"maxNumSeqs": 44}})
 
     assert seen.most_pods <= REPLICAS
     assert seen.least_ready >= REPLICAS - 1
-    api.delete("ResourceQuota", scarce.namespace, "gpus")
+    api.delete("ResourceQuota", scarce.namespace, quotas.NAME)
 
 
 def test_pods_that_wait_say_for_what_and_a_faulty_device_ends_no_engine(
@@ -123,6 +118,7 @@ def test_a_device_that_turned_unhealthy_is_named_and_left_once_its_engine_ends(
     assert is_true(found, "Ready")
     assert f"Pod {name} runs on" in condition(found, "Ready")["message"]
     assert device not in map(_device, scarce.pods())
+    scarce.wait_told("PodReplaced")
     assert any(device in words for words in scarce.messages("PodReplaced"))
 
 
@@ -188,9 +184,11 @@ def test_a_model_that_is_parked_comes_back_with_what_it_has_learned(
         return states.get(current, {})
 
     with traffic(scarce.url(), scarce.name, CLIENTS):
-        until("something was learned", lambda: learned().get("windows", 0) > 0, timeout=90)
+        # Without a decision it is saved after 75 s at most.
+        until("something was learned", lambda: learned().get("windows", 0) > 0, timeout=150)
     scarce.change({"replicas": 0})
     until("no pod is left", lambda: not scarce.pods())
+    settle([scarce])  # the last window may have been decided on
     parked, schedule = learned(), scarce.schedule()
     scarce.change({"replicas": 1})
     scarce.wait_ready()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,11 +88,7 @@ def test_a_collapse_of_acceptance_leads_off_and_its_recovery_back_on(
         simulated.world(acceptance=1.0)
         simulated.wait("speculation is back", _mode("Speculative"), timeout=120)
 
-    until(
-        "Events tell of both",
-        lambda: {"FellBack", "SpeculationResumed"} <= set(simulated.events()),
-        timeout=10,
-    )
+    simulated.wait_told("FellBack", "SpeculationResumed")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +149,7 @@ def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_le
     with unharmed(load):
         simulated.wait("it speculates", _mode("Speculative"), timeout=60)
         pod, before = simulated.pod(), simulated.status()
-        table = json.loads(simulated.schedule())["table"]
+        begun, table = time.time(), json.loads(simulated.schedule())["table"]
         operator.kill()
         killed_at = _now()
         taken_up = json.loads(simulated.schedule())["table"]
@@ -164,9 +161,11 @@ def test_a_killed_operator_changes_nothing_and_the_next_goes_on_from_the_same_le
     now = simulated.pod()
     assert now["metadata"]["uid"] == pod["metadata"]["uid"]
     assert now["status"]["containerStatuses"] == pod["status"]["containerStatuses"]
-    assert taken_up == table
+    decided = [entry["table"] for entry in _history(simulated) if entry["t"] >= begun]
+    assert taken_up in [table, *decided]
     assert page(simulated.address())["hash_in_force"] is not None
-    assert after["status"]["decisions"][-1] == before["decisions"][-1]
+    kept = [{**each, "outcome": None} for each in after["status"]["decisions"]]
+    assert {**before["decisions"][0], "outcome": None} in kept
 
 
 def test_kubectl_speculation_explains_reports_and_replays(
@@ -216,14 +215,18 @@ def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
             "windows without it", lambda evidence: evidence["measuredAt"] > measured
         )
         healthy = condition(found, "SpeculationHealthy")
-        named_at = unix(healthy["lastTransitionTime"])
-        windows = [at for at in _windows(simulated) if broken_at < at < named_at + 1.0]
+        simulated.wait_told("ReplicaOutOfLine")
+        told = simulated.events()
+        named_at = min(unix(e["eventTime"]) for e in told if e["reason"] == "ReplicaOutOfLine")
+        ends = [entry["t"] for entry in _history(simulated) if "window" in entry]
+        windows = [at for at in ends if broken_at < at < named_at]
 
     print(f"\nnamed {named_at - broken_at:.0f} s and {len(windows)} windows after it broke")
     assert odd["metadata"]["name"] in healthy["message"]
-    assert len(windows) <= 1 + 3 + 1, "windows of a second: one closes while the status is written"
+    assert len(windows) <= 1 + 3 + 1, "windows of a second: one may close while the Event is sent"
     assert after["status"]["mode"] == "Speculative"
-    assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.15)
+    # Of single windows; with the odd one it would be half.
+    assert _acceptance(after) == pytest.approx(_acceptance(before), rel=0.3)
 
 
 def _alarmed(found: Manifest) -> bool:
@@ -244,21 +247,20 @@ def _acceptance(found: Manifest) -> float:
     return float(found["status"]["evidence"]["acceptance"])
 
 
-def _windows(model: Served) -> list[float]:
-    """When windows with evidence closed, in Unix time. A look makes the operator save them now."""
+def _history(model: Served) -> list[dict[str, Any]]:
+    """What was decided on, oldest first. A look makes the operator save it now."""
     annotations = {"speculation.dev/look": str(time.time())}
     model.api.merge(
         "SpeculativeModel", model.namespace, model.name, {"metadata": {"annotations": annotations}}
     )
     asked = annotations["speculation.dev/look"]
 
-    def saved() -> list[float]:
+    def saved() -> list[dict[str, Any]]:
         kept = model.api.get("ConfigMap", model.namespace, f"{model.name}-tuning") or {}
         binary = {name: base64.b64decode(data) for name, data in kept.get("binaryData", {}).items()}
         memory = from_data(kept.get("data", {}), binary)
         obeyed = any(state.asked == asked for state in memory.revisions.values())
-        entries = [json.loads(line) for line in memory.history] if obeyed else []
-        return [entry["t"] for entry in entries if "window" in entry]
+        return [json.loads(line) for line in memory.history] if obeyed else []
 
     return until("the look is saved", saved, timeout=30)
 

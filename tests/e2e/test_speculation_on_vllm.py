@@ -115,7 +115,7 @@ def test_under_steady_load_it_settles_on_one_or_two_and_stays(tiny: Served) -> N
     assert tiny.pod()["metadata"]["uid"] == pod
     assert tiny.pod()["status"]["containerStatuses"][0]["restartCount"] == 0
     assert report.failed == 0, report.failures
-    assert "ProposalLengthChanged" in tiny.events()
+    tiny.wait_told("ProposalLengthChanged")
 
 
 def test_an_identical_draft_is_promoted_for_its_output_and_its_speed(tiny: Served) -> None:
@@ -124,6 +124,7 @@ def test_an_identical_draft_is_promoted_for_its_output_and_its_speed(tiny: Serve
     with traffic(tiny.url(), tiny.name, FEW) as report:
         _change_draft(tiny, "draft-same", trialSharePercent=50)
 
+    tiny.wait_told("Promoted")
     told = tiny.messages("Promoted")[-1]
     print("\n", told)
     assert report.failed == 0, report.failures
@@ -168,7 +169,7 @@ def test_an_unrelated_draft_leads_to_fallback_within_few_windows_of_evidence(
     assert left <= 4
     assert ended <= 8
     assert report.failed == 0, report.failures
-    until("an Event tells of it", lambda: "FellBack" in tiny.events(), timeout=10)
+    tiny.wait_told("FellBack")
 
 
 def _fallen_back(found: Manifest) -> bool:

@@ -77,7 +77,7 @@ def test_every_end_is_told_by_its_class_and_holds_a_gpu_only_while_it_may_pass(
         found = started[name].wait("it is given up", _stalled, timeout=90)
         assert "No pods are started" in condition(found, "Stalled")["message"]
         until("its GPU is free", _no_pods(started[name]), timeout=30)
-        assert "StartFailed" in started[name].events()
+        started[name].wait_told("StartFailed")
     for name in TRIED_AGAIN:
         assert not is_true(started[name].resource(), "Stalled")
         assert started[name].pods()
@@ -139,7 +139,7 @@ def test_an_engine_that_hangs_is_told_and_replaced_where_that_is_allowed(hanging
     model, hung = hanging.model, hanging.pod
     found = model.wait("the hang is told", _not_ready_for("EngineHangs"), timeout=100)
     assert hung in condition(found, "Ready")["message"]
-    until("an Event tells it", lambda: "EngineHangs" in model.events(), timeout=10)
+    model.wait_told("EngineHangs")
     assert hung in map(_name, model.pods())
 
     model.change({"tuning": {"replaceFaultyPods": "OneAtATime"}})
@@ -147,7 +147,7 @@ def test_an_engine_that_hangs_is_told_and_replaced_where_that_is_allowed(hanging
     model.wait_ready()
 
     assert hanging.sound in map(_name, model.pods())
-    assert "PodReplaced" in model.events()
+    model.wait_told("PodReplaced")
     assert hanging.report.failed == 0, hanging.report.failures
 
 

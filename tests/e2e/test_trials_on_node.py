@@ -46,6 +46,7 @@ def test_a_sound_revision_is_promoted_with_its_pod_and_no_request_fails(pair: Se
     assert current(pair) != before
     assert found["status"]["revisions"]["lastGood"] == current(pair)
     assert pod in _pods(pair, current(pair))
+    pair.wait_told("Promoted")
     (told,) = pair.messages("Promoted")
     assert "new one with it in 6 of these" in told
     assert "It keeps up" in told
@@ -74,6 +75,7 @@ def test_a_bad_revision_is_rolled_back_by_itself_and_no_request_fails(
     assert condition(found, "Ready")["status"] == "True"
     assert found["status"]["revisions"] == {"current": before, "lastGood": before}
     assert len(_pods(pair, before)) == len(pair.pods()) == 2
+    pair.wait_told("RolledBack")
     assert before in pair.messages("RolledBack")[-1]
 
 

@@ -3,17 +3,19 @@ and a test says what their pods do. What is to end there hangs until somebody fo
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import urllib3
+
 from local.node_labels import amd_labels
 from speculative_operator.api.names import LABEL_MODEL_UID
-from tests.support.api import KubernetesApi, Manifest, until
+from tests.support.api import KubernetesApi, Manifest, Refused, until
 
 LEASES = "kube-node-lease"
 ALIVE_SECONDS = 10.0
@@ -78,7 +80,7 @@ class IdleNodes:
         """These and no others but our own."""
         self.api.merge("Node", None, name, {"spec": {"taints": [KEEPS_OFF, *taints]}})
 
-    @contextmanager
+    @contextlib.contextmanager
     def alive(self) -> Iterator[IdleNodes]:
         """While the body runs; afterwards they are gone."""
         thread = threading.Thread(target=self._live, daemon=True)
@@ -95,7 +97,8 @@ class IdleNodes:
     def _live(self) -> None:
         while not self._ended.wait(ALIVE_SECONDS):
             for name in sorted(self._alive):
-                self._sign(name)
+                with contextlib.suppress(Refused, urllib3.exceptions.HTTPError):  # once more soon
+                    self._sign(name)
 
     def _sign(self, name: str) -> None:
         """Of life."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from local import kubectl, machine
 from tests.support.api import KubernetesApi, Manifest, is_true, until
+from tests.support.reached import reach
 
 ASK = """
 import sys, urllib.request
@@ -117,24 +118,27 @@ class Served:
         ]
         return text
 
-    def events(self) -> list[str]:
-        """Reasons of the Events on it, in no order."""
-        return [
-            str(event["reason"])
+    def events(self) -> list[Manifest]:
+        """The Events on it, oldest first: of the operator's each has its time in microseconds."""
+        found = [
+            event
             for event in self.api.all("Event", self.namespace)
             if event["involvedObject"]["name"] == self.name
             and event["involvedObject"]["kind"] == "SpeculativeModel"
         ]
+        return sorted(found, key=lambda event: str(event["eventTime"]))
 
     def messages(self, reason: str) -> list[str]:
         """What the Events of one reason on it say, oldest first."""
-        found = [
-            event
-            for event in self.api.all("Event", self.namespace)
-            if event["involvedObject"]["name"] == self.name and event["reason"] == reason
-        ]
-        found.sort(key=lambda event: str(event["metadata"]["creationTimestamp"]))
-        return [str(event["message"]) for event in found]
+        return [str(event["message"]) for event in self.events() if event["reason"] == reason]
+
+    def wait_told(self, *reasons: str) -> None:
+        """Until there is an Event of each reason: they are sent after the status is written."""
+        until(
+            f"Events tell of {', '.join(reasons)}",
+            lambda: {*reasons} <= {event["reason"] for event in self.events()},
+            timeout=20,
+        )
 
     def ask_inside(self, path: str, body: object = None) -> dict[str, Any]:
         """An answer of the Service by its cluster name, asked from within a pod."""
@@ -158,6 +162,7 @@ class Served:
     def complete(self, prompt: str, tokens: int = 48) -> str:
         """The greedy continuation of a prompt, through the Service."""
         body = {"model": self.name, "prompt": prompt, "max_tokens": tokens, "temperature": 0}
+        reach(self.url())
         return str(_send(f"{self.url()}/v1/completions", body)["choices"][0]["text"])
 
     def world(self, *, address: str | None = None, **conditions: Any) -> None:

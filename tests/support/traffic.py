@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from local.load import Load, LoadPlan, LoadReport
+from tests.support.reached import reach
 
 LONGEST = 600.0
 """Seconds after which a forgotten load ends by itself."""
@@ -26,6 +27,7 @@ def traffic(
 ) -> Iterator[LoadReport]:
     """Steady load on `url` for as long as the body runs; the report grows meanwhile. At its end the
     requests under way are waited for, or `abandoned`: an engine that hangs answers none."""
+    reach(url)
     plan = LoadPlan(
         url=url,
         concurrency=concurrency,
