@@ -152,8 +152,9 @@ def test_over_a_trace_with_shifts_it_makes_nearly_the_tokens_of_an_oracle(tiny: 
 def test_an_unrelated_draft_leads_to_fallback_within_few_windows_of_evidence(
     tiny: Served, record_property: Callable[[str, object], None]
 ) -> None:
-    """Acceptance 0 is pure cost; status and an Event say why speculation is off. The initial K is
-    left within four windows; K=1 costs so little here that two cores' noise may hide it longer."""
+    """Acceptance 0 is pure cost; status and an Event say why speculation is off. K=1 costs next to
+    nothing here, less than two cores' noise: what decides is that the draft is told to be faulty.
+    """
     _change_draft(tiny, "draft-diff")
 
     with traffic(tiny.url(), tiny.name, CLIENTS) as report:
@@ -164,10 +165,9 @@ def test_an_unrelated_draft_leads_to_fallback_within_few_windows_of_evidence(
     print(f"\n{change['reason']}: {change['message']}")
     assert healthy["status"] == "False"
     assert healthy["reason"] in ("NoAcceptance", "WeakAcceptance")
-    left, ended = _windows_until_fallback(tiny)
-    record_property("told", f"unrelated draft: K left in window {left}, 0 in window {ended}")
-    assert left <= 4
-    assert ended <= 8
+    ended = _windows_until_fallback(tiny)
+    record_property("told", f"unrelated draft: K=0 in window {ended}")
+    assert ended <= 4
     assert report.failed == 0, report.failures
     tiny.wait_told("FellBack")
 
@@ -282,14 +282,10 @@ def _drafts(model: Served) -> int:
     return sum(row[found["columns"].index("drafts")] for row in found["rows"])
 
 
-def _windows_until_fallback(model: Served) -> tuple[int, int]:
-    """Windows with evidence of this revision until the first change, and until the first one to 0,
-    from the memory."""
+def _windows_until_fallback(model: Served) -> int:
+    """Windows with evidence of this revision until the first change to 0, from the memory."""
     key = model.status()["revisions"]["current"]
     memory = model.api.get("ConfigMap", model.namespace, f"{model.name}-tuning")
     assert memory is not None
     state = from_data(memory.get("data", {}), {}).revisions[key]
-    return (
-        min(change.window for change in state.changes),
-        min(change.window for change in state.changes if change.after == 0),
-    )
+    return min(change.window for change in state.changes if change.after == 0)

@@ -13,6 +13,7 @@ from speculative_operator.api.base import LONGEST_PROPOSAL
 from speculative_operator.api.status import WhyNot
 from speculative_operator.api.tuning import TuningMode
 from speculative_operator.tuning.asked import not_tried
+from speculative_operator.tuning.guard import given_up
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.rule import HYSTERESIS, Option, best, options
 from speculative_operator.tuning.state import Bucket, State
@@ -60,7 +61,8 @@ def alternatives(state: State, policy: Policy, name: int) -> tuple[Alternative, 
     everything = replace(policy, low=0, high=LONGEST_PROPOSAL)
     known = {o.k: o for o in options(bucket.length, bucket.cost, lengths, everything)}
     allowed = tuple(option for option in known.values() if option.k in policy.arms)
-    comparison = _Comparison(state, policy, bucket, best(allowed, policy))
+    chosen = best(allowed, policy, given_up=given_up(state, policy))
+    comparison = _Comparison(state, policy, bucket, chosen)
     return tuple(
         comparison.alternative(k, known.get(k)) for k in (0, *policy.choices) if k != bucket.length
     )
@@ -113,6 +115,9 @@ TEXTS: Mapping[WhyNot, str] = {
 }
 """Percentages are of goodput, ± is one standard error."""
 
+GIVEN_UP = "the draft is faulty: advised, spec.tuning.mode is Recommend"
+"""Instead of what was measured, if anything was."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
@@ -134,7 +139,9 @@ class _Comparison:
             step = f"{abs(math.expm1(option.step)):.0%}"
         never = not_tried(self.state, self.policy)
         trials = "trials pending" if never is None else f"no trials, {never}"
-        message = TEXTS[reason].format(moved=moved, step=step, trials=trials)
+        faulty = reason is WhyNot.RECOMMENDED and self.state.fault is not None
+        text = GIVEN_UP if faulty else TEXTS[reason]
+        message = text.format(moved=moved, step=step, trials=trials)
         timed = self.bucket.timed.get(k)
         measured_at = timed.at if timed is not None else None
         return Alternative(k, gain, error, measured_at, reason, message)
@@ -147,7 +154,11 @@ class _Comparison:
             return WhyNot.OUT_OF_BOUNDS
         if not self.policy.live:
             return WhyNot.RESTART_NEEDED
-        return WhyNot.FAULTY_DRAFT if self.state.fault is not None and k else None
+        if self.state.fault is None:
+            return None
+        if self.chosen is not None and self.chosen.k == k:
+            return self._better(self.chosen)
+        return WhyNot.FAULTY_DRAFT if k else None
 
     def _compared(self, option: Option | None) -> WhyNot:
         """What measurement says of a K that may be played."""

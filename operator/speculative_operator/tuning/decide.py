@@ -3,7 +3,7 @@
 obey the user       bounds and mode, at once and without evidence
 check the counters  broken ones teach nothing
 learn               acceptance, and step cost per batch bucket
-faults              acceptance that no sound draft has is told
+faults              acceptance that no sound draft has is told, and the draft given up
 choose              per bucket the K of the highest expected goodput, or of shorter steps
 look                trials of other K where they are worth their cost
 restart             engines without speculation, where that pays for the restart, and back

@@ -113,6 +113,14 @@ def change_message(low: int, high: int, before: int, option: Option, policy: Pol
     )
 
 
+def given_up_message(low: int, high: int, before: int, after: int) -> str:
+    """What a faulty draft asks for."""
+    return (
+        f"{batches(low, high)}: K {before} -> {after}, the draft is faulty: what it proposes only "
+        "costs"
+    )
+
+
 def bounds_message(low: int, high: int, before: int, after: int) -> str:
     """What the user's bounds ask for."""
     return f"{batches(low, high)}: K {before} -> {after}, the nearest within spec.tuning.bounds"

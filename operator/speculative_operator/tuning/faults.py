@@ -118,15 +118,22 @@ def first_tokens(window: Window) -> tuple[float, float]:
 
 
 def weak(window: Window, method: str) -> bool:
-    """Whether a window shows acceptance that no sound draft has."""
+    """Whether a window shows acceptance that no sound draft has, by one standard error."""
     drafted, accepted = first_tokens(window)
-    return method not in MATCHING_METHODS and drafted >= LEAST_DRAFTS and accepted < WEAK
+    if method in MATCHING_METHODS or drafted < LEAST_DRAFTS:
+        return False
+    return accepted < WEAK - _error(drafted)
 
 
 def recovered(window: Window) -> bool:
     """Whether the few drafts of a probe show a sound draft again, by one standard error."""
     drafted, accepted = first_tokens(window)
-    return drafted >= LEAST_PROBED and accepted > WEAK + math.sqrt(WEAK * (1 - WEAK) / drafted)
+    return drafted >= LEAST_PROBED and accepted > WEAK + _error(drafted)
+
+
+def _error(drafted: float) -> float:
+    """Standard error of p_1 at `WEAK`: a draft there must not be faulty and sound in turn."""
+    return math.sqrt(WEAK * (1 - WEAK) / drafted)
 
 
 def weakness(window: Window) -> tuple[Reason, str]:

@@ -1,7 +1,7 @@
-"""Faults of the draft, from suspicion to recovery: alarms, and what may be looked at meanwhile.
+"""Faults of the draft, from suspicion to recovery: alarms, and giving the draft up meanwhile.
 
-A fault decides nothing. K=0 is chosen where its goodput is higher, by the rule that chooses every
-K, and acceptance that collapses is believed at once.
+While no fault is told, acceptance that collapses is evidence as any other. Once one is, the choice
+waits for no step times, which may be noisy: a draft that brings nothing can only cost.
 """
 
 from __future__ import annotations
@@ -36,6 +36,13 @@ def guarded(state: State, window: Window, policy: Policy, now: float) -> tuple[S
     reason, message = weakness(window)
     state = replace(state, fault=Fault(now, message, reason), look=None, settled=False)
     return state, (Notice(EventReason.SPECULATION_FAULTY, message, warning=True),)
+
+
+def given_up(state: State, policy: Policy) -> bool:
+    """Whether no more is to be proposed than the user demands, at every batch size: the draft is
+    faulty. Without trials K=0 would never show that it is sound again, so there nothing is moved.
+    """
+    return state.fault is not None and policy.trial_share > 0.0
 
 
 _BACK = Notice(EventReason.SPECULATION_RESUMED, "First draft tokens are accepted again.")

@@ -80,8 +80,13 @@ def options(now: int, cost: Cost, lengths: Lengths, policy: Policy) -> tuple[Opt
     return tuple(found)
 
 
-def best(found: Sequence[Option], policy: Policy) -> Option | None:
-    """The known K that the objective asks for instead of the one in force, or None."""
+def best(found: Sequence[Option], policy: Policy, *, given_up: bool = False) -> Option | None:
+    """The known K that the objective asks for instead of the one in force, or None.
+
+    A draft that is `given_up` brings nothing at any K: the shortest that is allowed, known or not.
+    """
+    if given_up:
+        return next((option for option in found if option.k == policy.arms[0]), None)
     known = [option for option in found if option.measured and not option.doubted]
     fastest = max(known, key=lambda option: option.gain, default=None)
     if fastest is not None and fastest.gain <= HYSTERESIS:

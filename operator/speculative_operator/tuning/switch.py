@@ -21,12 +21,13 @@ Changes = tuple[Change, ...]
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """K of one bucket and why; `gain` is the expected change of goodput as a share."""
+    """K of one bucket and why; `gain` is the expected change of goodput as a share, None where that
+    is not the reason."""
 
     bucket: int
     length: int
     message: str
-    gain: float
+    gain: float | None
 
 
 def switched(

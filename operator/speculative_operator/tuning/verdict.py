@@ -43,10 +43,10 @@ class Evidence:
 class Change:
     """One K for another at the batch sizes low to high, both in; `advised` ones are only said.
 
-    `gain` is the expected change of goodput as a share, None where nothing was measured (a bound
-    that the user moved). `goodput` is what was measured before, tokens a second and replica, and
-    `outcome` what it was two windows later, in words. `at` is Unix time, `window` the number of
-    windows with evidence until then.
+    `gain` is the expected change of goodput as a share, None where nothing measured is the reason
+    (a bound that the user moved, a faulty draft). `goodput` is what was measured before, tokens a
+    second and replica, and `outcome` what it was two windows later, in words. `at` is Unix time,
+    `window` the number of windows with evidence until then.
     """
 
     at: float

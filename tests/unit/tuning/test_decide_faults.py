@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
 from dataclasses import replace
 
+import pytest
+
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
+from speculative_operator.api.status import WhyNot
+from speculative_operator.api.tuning import TuningMode
+from speculative_operator.tuning.alternatives import alternatives
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.occasion import Occasion
 from speculative_operator.tuning.page import Phase, Position, Proposed, RowKey
@@ -13,6 +20,12 @@ from speculative_operator.tuning.window import Window
 from tests.support.windows import DEAD, GOOD, Traffic, a_policy, course, first, lengths, looking
 
 SECONDS = 5.0
+
+NEARLY_FREE = {0: 10.0, 1: 10.05, 2: 10.1, 3: 10.2, 4: 10.4}
+"""Step times of the tiny draft on CPU cores, which other work keeps busy."""
+
+HARDLY = Traffic((0.02, 0.0, 0.0, 0.0), step_ms=NEARLY_FREE)
+"""A draft that has nothing to do with its target, and is lucky now and then."""
 
 
 def a_silent_window() -> Window:
@@ -23,7 +36,7 @@ def a_silent_window() -> Window:
 
 
 def test_an_unrelated_draft_is_left_within_four_windows() -> None:
-    """Acceptance 0: the alarm, and K=0 because its goodput was measured to be higher."""
+    """Acceptance 0: the alarm, and K=0 at once."""
     played = course(a_policy(), [Traffic(DEAD)] * 4)
 
     assert lengths(played)[-1] == 0
@@ -32,6 +45,103 @@ def test_an_unrelated_draft_is_left_within_four_windows() -> None:
     reasons = [notice.reason for decision in played for notice in decision.notices]
     assert EventReason.SPECULATION_FAULTY in reasons
     assert EventReason.FELL_BACK in reasons
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("wanted", [{}, {"throughput_loss": 0.05}, {"minimum_gain": 0.0}])
+def test_a_draft_told_to_be_faulty_is_given_up_whatever_the_step_times_say(
+    wanted: dict[str, float], seed: int
+) -> None:
+    """Drafts that cost next to nothing on a noisy machine: times alone would take many windows."""
+    noisy = replace(HARDLY, spread=2.0)
+    told = course(a_policy(**wanted), [noisy] * 3, chance=random.Random(seed))
+
+    assert lengths(told)[1:] == [0, 0]
+    change = next(change for change in told[-1].state.changes if change.after == 0)
+    assert change.window <= 2
+
+
+def test_the_decision_says_that_the_draft_is_faulty() -> None:
+    """And claims no gain: K=0 was never timed."""
+    told = course(a_policy(), [HARDLY] * 2)[-1]
+
+    (change,) = [change for change in told.changes if change.after == 0]
+
+    assert "K 1 -> 0, the draft is faulty: what it proposes only costs" in change.message
+    assert change.reason is EventReason.FELL_BACK
+    assert change.gain is None
+    assert "measured" not in change.message
+
+
+def test_a_healed_draft_is_found_and_proposes_again() -> None:
+    """Nothing is latched, however cheap or dear the faulty one was."""
+    sick = course(a_policy(), [HARDLY] * 40)
+    assert lengths(sick)[-1] == 0
+
+    healed = replace(HARDLY, acceptance=GOOD)
+    again = course(a_policy(), [healed] * 70, start=sick[-1])
+
+    assert lengths(again)[-1] == 4
+    assert again[-1].healthy.status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize(("bounds", "length"), [({"low": 2}, 2), ({"low": 3, "high": 3}, 3)])
+def test_a_faulty_draft_proposes_what_the_user_demands(bounds: dict[str, int], length: int) -> None:
+    """The shortest within the bounds; the alarm is told all the same."""
+    played = course(a_policy(**bounds), [HARDLY] * 6)
+
+    assert lengths(played)[1:] == [length] * 5
+    assert played[-1].healthy.status is ConditionStatus.FALSE
+
+
+def test_a_faulty_draft_is_given_up_at_every_batch_size() -> None:
+    """The fault is the draft's: the traffic of another batch size need not find it again."""
+    both = [Traffic(GOOD), Traffic(GOOD, batch=32)] * 4
+    sick = course(a_policy(), [*both, *[Traffic(DEAD)] * 2])
+
+    assert {k for _, _, k in sick[-1].table} == {0}
+
+    well = course(a_policy(), [Traffic(GOOD)] * 20 + both * 6, start=sick[-1])
+    assert lengths(well)[-1] == 4
+    assert lengths(well, batch=32)[-1] == 4
+
+
+def test_recommend_tells_why_a_faulty_draft_should_not_propose() -> None:
+    """It moves nothing."""
+    policy = a_policy(mode=TuningMode.RECOMMEND)
+    played = course(policy, [Traffic(DEAD)] * 6)
+
+    assert set(lengths(played)) == {4}
+    (advice,) = [c for d in played for c in d.changes if c.after == 0 and "faulty" in c.message]
+    assert advice.advised
+    why = {other.length: other for other in alternatives(played[-1].state, policy, 4)}
+    assert why[0].reason is WhyNot.RECOMMENDED
+    assert why[0].message.startswith("the draft is faulty: advised")
+    assert why[1].reason is WhyNot.FAULTY_DRAFT
+
+
+@pytest.mark.parametrize("method", ["ngram", "suffix"])
+def test_bad_guesses_of_a_method_without_weights_are_weighed_by_goodput(method: str) -> None:
+    """Text that repeats nothing is normal traffic: no fault, and K=0 only where it is faster."""
+    played = course(a_policy(method=method), [Traffic(DEAD)] * 8)
+
+    assert lengths(played)[-1] == 0
+    assert all(decision.state.fault is None for decision in played)
+    assert not any("faulty" in change.message for d in played for change in d.changes)
+
+
+def test_acceptance_at_the_limit_of_a_fault_does_not_flap() -> None:
+    """One first token in ten, give or take chance, with drafts that cost nothing: K=1 pays."""
+    chance = random.Random(3)
+    decision = first(a_policy())
+    told: list[bool] = []
+    for _ in range(720):
+        near = chance.gauss(0.10, math.sqrt(0.1 * 0.9 / 400))
+        traffic = replace(HARDLY, acceptance=(near, 0.01, 0.0, 0.0), steps=100)
+        (decision,) = course(a_policy(), [traffic], start=decision)
+        told.append(decision.state.fault is not None)
+
+    assert sum(before != after for before, after in itertools.pairwise(told)) <= 12
 
 
 def test_one_weak_window_is_no_fault() -> None:

@@ -23,6 +23,19 @@ def test_hardly_any_first_token_accepted_is_weak() -> None:
     assert weak(Traffic((0.05, 0.0, 0.0, 0.0)).window({4: 100}), "eagle3")
 
 
+@pytest.mark.parametrize(
+    ("acceptance", "steps", "faulty"),
+    [(0.09, 100, False), (0.08, 100, True), (0.07, 13, False), (0.05, 13, True)],
+)
+def test_weakness_is_told_by_one_standard_error(
+    acceptance: float, steps: int, faulty: bool
+) -> None:
+    """As its end is: a draft at the limit must not be faulty and sound in turn."""
+    window = Traffic((acceptance, 0.0, 0.0, 0.0)).window({4: steps})
+
+    assert weak(window, "eagle3") is faulty
+
+
 def test_too_few_drafts_are_never_weak() -> None:
     """Chance alone can reject a few."""
     assert not weak(Traffic((0.0,) * 4).window({4: 12}), "eagle3")
