@@ -79,7 +79,7 @@ cluster-down: ## Stop the local cluster and remove all that it left on this mach
 	$(CLUSTER) down
 
 .PHONY: images
-images: setup ## Build the two published images afresh, twice: digest and size of each.
+images: prerequisites .venv/ready ## Build the two published images afresh, twice: digest and size of each.
 	$(PYTHON) -m local.release --twice
 
 .PHONY: kubectl

@@ -48,9 +48,9 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(__doc__)
     for name in PUBLISHED:
         made = publish(name)
-        print(made)
         if arguments and (again := publish(name)) != made:
-            sys.exit(f"built again it is another one: {again}")
+            sys.exit(f"{made}\nbuilt again it is another one: {again}")
+        print(f"{made}, the same twice" if arguments else made)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ import yaml
 from local import images, install
 from local.waiting import wait_for
 from speculative_operator.api.names import LABEL_MODEL_UID
+from speculative_operator.plan.environment import SCHEDULE_KEY
+from speculative_operator.tuning.schedule import schedule_hash
+from tests.support.goodput import page
 from tests.support.helm import CHART, RELEASE, RELEASE_NAMESPACE, helm, on
 from tests.support.kubectl import Kubectl
 from tests.support.models import QUICK_PROBES
@@ -33,6 +36,12 @@ def upgrade(kubectl: Kubectl, release: Sequence[str], chart: Path, values: Any) 
     )  # fmt: skip
     assert answer.done, answer.complaint
     return answer.output
+
+
+def roll_back(kubectl: Kubectl, release: Sequence[str]) -> None:
+    """Brings `release` back to the chart and the values before the last upgrade."""
+    answer = helm("rollback", *release, *on(kubectl.access), "--wait", "--timeout=180s")
+    assert answer.done, answer.complaint
 
 
 def uninstall(kubectl: Kubectl, release: Sequence[str]) -> str:
@@ -122,6 +131,30 @@ class LiveModel:
     def patch(self, spec: Mapping[str, Any]) -> None:
         patch = json.dumps({"spec": spec})
         self._kubectl("patch", "spm", self._name, self._where, "--type=merge", f"--patch={patch}")
+
+    def pin(self, length: int) -> None:
+        """Pins the proposal length, and waits until every engine has read that."""
+        self.patch({"tuning": {"bounds": {"min": length, "max": length}}})
+        wait_for(f"K={length} to be read", lambda: self._has_read(length), limit=READY_LIMIT)
+
+    def _has_read(self, length: int) -> bool:
+        (text,) = self._schedules()
+        pages = [page(pod["status"]["podIP"]) for pod in self._pods()["items"]]
+        (_, _, at_small_batches), *_ = json.loads(text)["table"]
+        return at_small_batches == length and all(
+            told["hash_read"] == schedule_hash(text) and not told["error"] for told in pages
+        )
+
+    def _schedules(self) -> list[str]:
+        """The schedule files of all its revisions."""
+        found = json.loads(
+            self._kubectl("get", "configmaps", self._where, self._selector(), "--output=json")
+        )
+        return [
+            item["data"][SCHEDULE_KEY]
+            for item in found["items"]
+            if SCHEDULE_KEY in item.get("data", {})
+        ]
 
     def delete(self) -> None:
         """Deletes the model and waits until its pods are gone with it."""
