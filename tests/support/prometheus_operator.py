@@ -91,7 +91,7 @@ def generated(
     def made() -> Mapping[str, Any] | None:
         secret = api.get("Secret", namespace, "prometheus-all")
         rules = api.get("ConfigMap", namespace, "prometheus-all-rulefiles-0")
-        if secret is None or rules is None:
+        if secret is None or rules is None or not rules.get("data"):
             return None
         packed = base64.b64decode(secret["data"]["prometheus.yaml.gz"])
         text = gzip.decompress(packed).decode()
@@ -99,8 +99,8 @@ def generated(
         found: dict[str, Any] = yaml.safe_load(text.replace("$(SHARD)", "0"))
         if not jobs <= {job["job_name"] for job in found.get("scrape_configs", ())}:
             return None
-        for name, text in rules.get("data", {}).items():
-            (folder / name).write_text(text)
+        for name, content in rules["data"].items():
+            (folder / name).write_text(content)
         return {**found, "rule_files": [str(folder / "*.yaml")]}
 
     return until("the operator has made a configuration", made, timeout=60)
