@@ -55,7 +55,7 @@ def test_every_right_of_the_operator_was_used_or_is_explained(cluster: ClusterAc
     if len(places) < NAMESPACES_OF_A_WHOLE_RUN:
         pytest.skip(f"the operator was at work in {len(places)} namespaces only: run `make test`")
 
-    granted = rights.granted(rules_of_the_operator(rendered()))
+    granted = rights.granted(rules_of_the_operator(rendered(rbac={"capacity": True})))
     unused = granted - rights.used(asked, ACCOUNT)
     template = (CHART / "templates" / "_helpers.tpl").read_text()
 
