@@ -60,6 +60,10 @@ docs: .venv/ready ## Build the site of docs/ into dist/site; any warning is an e
 	.venv/bin/sphinx-build --quiet --fail-on-warning --nitpicky --fresh-env docs dist/site
 	@echo "built: $(CURDIR)/dist/site/index.html"
 
+.PHONY: docs-links
+docs-links: .venv/ready ## Ask for every page of others that the docs link to; needs the Internet.
+	.venv/bin/sphinx-build --quiet -b linkcheck docs dist/links
+
 .PHONY: golden
 golden: ## Rewrite the golden manifests of every example, and the golden statuses.
 	$(PYTHON) -m tools.golden

@@ -248,8 +248,8 @@ def test_a_sidecar_of_the_overlay_stands_beside_the_engine() -> None:
 
 
 def test_downloads_may_be_kept_on_a_claim() -> None:
-    """As docs/operations.md says it: else each replacement of a pod downloads its weights anew."""
-    page = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
+    """As docs/engines.md says it: else each replacement of a pod downloads its weights anew."""
+    page = Path(__file__).resolve().parents[3] / "docs" / "engines.md"
     (block,) = (
         b for b in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL) if "HF_HOME" in b
     )
