@@ -17,9 +17,16 @@ from speculative_operator.controller.described import (
     SPEEDUP,
 )
 from tools.dashboards.parts import (
+    BAD_FROM_1,
+    GOOD_FROM_1,
+    ONE_SERIES,
+    PLAIN,
     SECONDS,
+    SHARE,
+    TAG,
     TIMES,
     TOKENS_PER_SECOND,
+    Column,
     Line,
     chart,
     number,
@@ -29,6 +36,9 @@ from tools.dashboards.parts import (
 )
 
 NAMES = "namespace, name"
+TO_MODEL = (
+    f"/d/{TAG}-model?var-namespace=${{__data.fields.namespace}}&var-model=${{__data.fields.name}}"
+)
 READY = f'{CONDITION.series}{{condition="Ready"}}'
 
 
@@ -42,6 +52,7 @@ def fleet() -> str:
                 "Not ready",
                 "Models of which not every wanted replica serves.",
                 Line(f'count({READY[:-1]},status!="True"}}) or vector(0)'),
+                colours=BAD_FROM_1,
             )
         )
         .with_panel(
@@ -49,6 +60,7 @@ def fleet() -> str:
                 "Stalled",
                 "Models that wait for somebody to do something.",
                 Line(f'count({CONDITION.series}{{condition="Stalled"}}) or vector(0)'),
+                colours=BAD_FROM_1,
             )
         )
         .with_panel(
@@ -72,6 +84,7 @@ def fleet() -> str:
                 "Over plain decoding on the same engines, as measured.",
                 Line(f"quantile(0.5, {SPEEDUP.series})"),
                 unit=TIMES,
+                colours=GOOD_FROM_1,
             )
         )
         .with_panel(
@@ -79,16 +92,17 @@ def fleet() -> str:
                 "Models",
                 "What is not known is empty.",
                 *(
-                    Line(f"sum by ({NAMES}) ({of.series})", title)
-                    for of, title in (
-                        (REPLICAS_WANTED, "wanted"),
-                        (REPLICAS_READY, "ready"),
-                        (LENGTH, "K"),
-                        (ACCEPTANCE, "acceptance"),
-                        (SPEEDUP, "speed-up"),
-                        (GOODPUT, "goodput"),
+                    Column(f"max by ({NAMES}) ({of.series})", title, unit)
+                    for of, title, unit in (
+                        (REPLICAS_WANTED, "wanted", PLAIN),
+                        (REPLICAS_READY, "ready", PLAIN),
+                        (LENGTH, "K", PLAIN),
+                        (ACCEPTANCE, "acceptance", SHARE),
+                        (SPEEDUP, "speed-up", TIMES),
+                        (GOODPUT, "goodput of a replica", TOKENS_PER_SECOND),
                     )
                 ),
+                links={"name": TO_MODEL},
             )
         )
         .with_panel(
@@ -120,7 +134,7 @@ def fleet() -> str:
             chart(
                 "Speed-up",
                 "Goodput over that of K=0 on the same engines; below 1 speculation costs.",
-                Line(SPEEDUP.series, "{{namespace}}/{{name}}"),
+                Line(f"max {ONE_SERIES} ({SPEEDUP.series})", "{{namespace}}/{{name}}"),
                 unit=TIMES,
             )
         )
@@ -143,7 +157,7 @@ def fleet() -> str:
             chart(
                 "Age of evidence",
                 "Since the last window that said something; it grows where there is no traffic.",
-                Line(EVIDENCE_AGE.series, "{{namespace}}/{{name}}"),
+                Line(f"max {ONE_SERIES} ({EVIDENCE_AGE.series})", "{{namespace}}/{{name}}"),
                 unit=SECONDS,
             )
         )

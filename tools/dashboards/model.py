@@ -25,12 +25,15 @@ from speculative_operator.controller.described import (
     Described,
 )
 from tools.dashboards.parts import (
+    GOOD_FROM_1,
+    ONE_SERIES,
     PER_SECOND,
     PLAIN,
     SECONDS,
     SHARE,
     TIMES,
     TOKENS_PER_SECOND,
+    Column,
     Line,
     chart,
     choice,
@@ -66,7 +69,13 @@ def model() -> str:
         number("Mode", "What its replicas do.", Line(_of(MODE), "{{mode}}")),
         number("K", "Proposal length at the batch sizes that are seen most.", Line(_of(LENGTH))),
         number("Acceptance", "Accepted of all draft tokens.", Line(_of(ACCEPTANCE)), unit=SHARE),
-        number("Speed-up", "Over K=0 on the same engines.", Line(_of(SPEEDUP)), unit=TIMES),
+        number(
+            "Speed-up",
+            "Over K=0 on the same engines.",
+            Line(_of(SPEEDUP)),
+            unit=TIMES,
+            colours=GOOD_FROM_1,
+        ),
         number(
             "Goodput",
             "Of a replica while it decodes.",
@@ -80,7 +89,7 @@ def model() -> str:
         table(
             "Conditions",
             "Each with its status and reason; the status of the object has the words.",
-            Line(f"max by (condition, status, reason) ({_of(CONDITION)})"),
+            Column(f"max by (condition, status, reason) ({_series(CONDITION)})"),
         )
     )
     for lines in (*_of_tuner(), *_of_engines()):
@@ -115,14 +124,14 @@ def _of_tuner() -> Iterator[Chart]:
     yield chart(
         "Tokens lost",
         "Against the best measured K: while another one was in force, and in trials.",
-        Line(f"rate({_of(REGRET)}{INTERVAL})", "{{cause}}"),
+        Line(_grown("rate", REGRET, INTERVAL), "{{cause}}"),
         unit=TOKENS_PER_SECOND,
     )
     yield chart(
         "Decisions",
         "In the hour before, by reason; those that were played are changes of K.",
-        Line(f"increase({_of(DECISIONS)}[1h])", "{{reason}}"),
-        Line(f"increase({_of(SWITCHES)}[1h])", "changes of K"),
+        Line(_grown("increase", DECISIONS, "[1h]"), "{{reason}}"),
+        Line(_grown("increase", SWITCHES, "[1h]"), "changes of K"),
     )
     yield chart(
         "Replicas",
@@ -175,8 +184,16 @@ def _of_engines() -> Iterator[Chart]:
     )
 
 
-def _of(metric: Described) -> str:
+def _series(metric: Described) -> str:
     return f"{metric.series}{OF_MODEL}"
+
+
+def _of(metric: Described) -> str:
+    return f"max {ONE_SERIES} ({_series(metric)})"
+
+
+def _grown(function: str, counter: Described, over: str) -> str:
+    return f"sum {ONE_SERIES} ({function}({_series(counter)}{over}))"
 
 
 def _ratio(by: str, above: str, below: str, *, phase: str | None = None) -> str:

@@ -16,7 +16,9 @@ from speculative_operator.controller.described import (
     Described,
 )
 from tools.dashboards.parts import (
+    BAD_FROM_1,
     BYTES,
+    GOOD_FROM_1,
     PER_SECOND,
     SECONDS,
     SHARE,
@@ -37,14 +39,24 @@ def operator() -> str:
     """Grafana's JSON."""
     dashboard = page("operator", "Speculation: operator", "The speculative operator itself.")
     for panel in (
-        number("Leading", "Replicas that hold the Lease: one.", Line(f"sum({LEADING.series})")),
+        number(
+            "Leading",
+            "Replicas that hold the Lease: one.",
+            Line(f"sum({LEADING.series})"),
+            colours=GOOD_FROM_1,
+        ),
         number("Replicas", "That run.", Line(f"count({LEADING.series})")),
         number("Version", "Of each replica.", Line(BUILD_INFO.series, "{{version}}")),
         number(
             "Lease", "How often it has changed hands.", Line(f"max({LEASE_TRANSITIONS.series})")
         ),
         number("Queue", "Models that wait for a worker.", Line(f"sum({QUEUE_WAITING.series})")),
-        number("Failing", "Models whose last pass failed.", Line(f"sum({QUEUE_FAILING.series})")),
+        number(
+            "Failing",
+            "Models whose last pass failed.",
+            Line(f"sum({QUEUE_FAILING.series})"),
+            colours=BAD_FROM_1,
+        ),
         chart(
             "Passes",
             "Over models, by what they ended in.",

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from grafana_foundation_sdk.builders.common import ReduceDataOptions, VizLegendOptions
-from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVariable, QueryVariable
+from grafana_foundation_sdk.builders.dashboard import (
+    Dashboard,
+    DashboardLink,
+    DatasourceVariable,
+    QueryVariable,
+    ThresholdsConfig,
+)
 from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.builders.stat import Panel as Stat
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -19,8 +26,12 @@ from grafana_foundation_sdk.models.common import (
 )
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
+    DashboardLinkType,
     DataSourceRef,
     DataTransformerConfig,
+    DynamicConfigValue,
+    Threshold,
+    ThresholdsMode,
     VariableRefresh,
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
@@ -34,6 +45,16 @@ WIDTH = 24
 TOKENS_PER_SECOND, SHARE, SECONDS, BYTES = "suffix: tokens/s", "percentunit", "s", "bytes"
 PER_SECOND, PLAIN, TIMES = "ops", "short", "suffix:x"
 
+ONE_SERIES = "without (pod, instance)"
+"""Of a model's numbers: another pod goes on with them when it leads."""
+
+Some = TypeVar("Some")
+Colours = tuple[Threshold, ...]
+NEUTRAL: Colours = (Threshold(None, "text"),)
+BAD_FROM_1: Colours = (Threshold(None, "green"), Threshold(1, "red"))
+GOOD_FROM_1: Colours = (Threshold(None, "red"), Threshold(1, "green"))
+"""Of a number, from minus infinity up. Grafana's own would call 80 models an alarm."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -41,6 +62,16 @@ class Line:
 
     query: str
     legend: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One query of a table, and what stands above its values; without a title only its labels are
+    shown."""
+
+    query: str
+    title: str = ""
+    unit: str = PLAIN
 
 
 def chart(title: str, meaning: str, *lines: Line, unit: str = PLAIN, width: int = 12) -> Chart:
@@ -67,7 +98,14 @@ def chart(title: str, meaning: str, *lines: Line, unit: str = PLAIN, width: int 
     return panel
 
 
-def number(title: str, meaning: str, line: Line, *, unit: str = PLAIN, width: int = 4) -> Stat:
+def number(
+    title: str,
+    meaning: str,
+    line: Line,
+    *,
+    unit: str = PLAIN,
+    colours: Colours = NEUTRAL,
+) -> Stat:
     """The value of now; of a query with a legend, the legend."""
     panel = (
         Stat()
@@ -75,22 +113,29 @@ def number(title: str, meaning: str, line: Line, *, unit: str = PLAIN, width: in
         .description(meaning)
         .datasource(SOURCE)
         .unit(unit)
-        .span(width)
+        .span(4)
         .height(4)
         .no_value("unknown")
+        .thresholds(ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(list(colours)))
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]).values(False))
         .with_target(_query("A", line).instant())
     )
     return panel.text_mode(BigValueTextMode.NAME) if line.legend else panel
 
 
-def table(title: str, meaning: str, *columns: Line) -> Table:
-    """A row for each set of labels; each query is a column under its legend."""
+def table(title: str, meaning: str, *columns: Column, links: Mapping[str, str] = {}) -> Table:
+    """A row for each set of labels, and a column for each query; `links` has where the values of a
+    label lead to."""
     panel = Table().title(title).description(meaning).datasource(SOURCE).span(WIDTH).height(9)
     names: dict[str, str] = {}
     for name, column in _named(columns):
-        panel.with_target(_query(name, column).format(PromQueryFormat.TABLE).instant())
-        names[f"Value #{name}" if len(columns) > 1 else "Value"] = column.legend
+        query = _query(name, Line(column.query, column.title))
+        panel.with_target(query.format(PromQueryFormat.TABLE).instant())
+        panel.override_by_name(column.title, [DynamicConfigValue("unit", column.unit)])
+        names[f"Value #{name}" if len(columns) > 1 else "Value"] = column.title
+    for label, url in links.items():
+        link = {"title": f"Open this {label}", "url": url}
+        panel.override_by_name(label, [DynamicConfigValue("links", [link])])
     hidden = {"Time": True, **({} if len(columns) > 1 else {"Value": True})}
     organize = {"excludeByName": hidden, "renameByName": names}
     panel.with_transformation(DataTransformerConfig("merge", options={}))
@@ -108,6 +153,12 @@ def page(uid: str, title: str, meaning: str) -> Dashboard:
         .refresh("30s")
         .time("now-1h", "now")
         .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(
+            DashboardLink("Speculation")
+            .type(DashboardLinkType.DASHBOARDS)
+            .tags([TAG])
+            .keep_time(True)
+        )
         .with_variable(DatasourceVariable("datasource").label("Prometheus").type("prometheus"))
     )
 
@@ -128,7 +179,7 @@ def text(dashboard: Dashboard) -> str:
     return f"{JSONEncoder(sort_keys=True, indent=2).encode(dashboard.build())}\n"
 
 
-def _named(lines: Sequence[Line]) -> Iterable[tuple[str, Line]]:
+def _named(lines: Sequence[Some]) -> Iterable[tuple[str, Some]]:
     return zip("ABCDEFGHIJ", lines, strict=False)
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import aiohttp
 
 from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
+from speculative_operator.engine.body import whole
 from speculative_operator.engine.completion import asked_of, parse_completion
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.engine.unreadable import PageUnreadable
@@ -25,9 +26,6 @@ TIMEOUT_SECONDS = 3.0
 COMPLETION_SECONDS = 120.0
 """For a few tokens from an engine that may have much else to do. The first answer with
 log-probabilities after a start took 33 s where kernels are compiled when they are first used."""
-
-MOST_BYTES = 4 * 1024 * 1024
-"""vLLM's own page with many adapters stays below this; more is not read."""
 
 
 class Addressed(Protocol):
@@ -132,7 +130,7 @@ class Engines:
                 async with self._session.request(
                     method, f"http://{host}:{port}{path}", allow_redirects=False, json=asked
                 ) as answer:
-                    return answer.status, await _body(answer.content)
+                    return answer.status, await whole(answer.content)
         except (aiohttp.ClientConnectorError, ConnectionRefusedError) as error:
             raise NotListening(f"port {port}: {error}") from error
         except TimeoutError as error:
@@ -148,15 +146,3 @@ class Engines:
 
 class NotListening(EngineSilent):
     """Nobody accepts a connection there."""
-
-
-async def _body(content: aiohttp.StreamReader) -> bytes:
-    """The whole body, if it is not absurdly large."""
-    parts = []
-    size = 0
-    async for part in content.iter_any():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise PageUnreadable(f"more than {MOST_BYTES} bytes")
-        parts.append(part)
-    return b"".join(parts)

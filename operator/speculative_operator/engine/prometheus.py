@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
+from speculative_operator.engine.body import whole
 from speculative_operator.engine.series import page_of, query, samples_of
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
@@ -27,7 +28,8 @@ class PrometheusSettings:
 
     url         without `/api/v1`; a path before it is kept
     token_file  holds the bearer token, and is read anew for each query, since tokens change
-    ca_file     certificates that an https address is checked by; None for the system's
+    ca_file     certificates that an https address is checked by, read anew when the file changes;
+                None for the system's
     """
 
     url: str
@@ -48,7 +50,7 @@ class Prometheus:
         self._session = session
         self._settings = settings
         self._url = f"{settings.url.rstrip('/')}/api/v1/query"
-        self._ssl = ssl.create_default_context(cafile=settings.ca_file)
+        self._trusted: tuple[int, ssl.SSLContext] | None = None
         self._clock = clock
 
     async def read(self, namespace: str, pod: str) -> Page:
@@ -69,11 +71,13 @@ class Prometheus:
                     self._url,
                     data={"query": asked},
                     headers=self._headers(),
-                    ssl=self._ssl,
+                    ssl=self._trust(),
                     allow_redirects=False,
                 ) as answer,
             ):
-                body = await answer.read()
+                body = await whole(answer.content)
+        except PageUnreadable as error:
+            raise PageUnreadable(f"{self._url}: {error}") from error
         except TimeoutError as error:
             raise EngineSilent(f"{self._url}: no answer within {TIMEOUT_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError) as error:
@@ -83,6 +87,14 @@ class Prometheus:
         if answer.status != 200:
             raise EngineSilent(f"{self._url} answered {answer.status}: {body[:200]!r}")
         return body
+
+    def _trust(self) -> ssl.SSLContext:
+        """Made once for each state of the file; OSError where it holds no certificates."""
+        path = self._settings.ca_file
+        changed = path.stat().st_mtime_ns if path is not None else 0
+        if self._trusted is None or self._trusted[0] != changed:
+            self._trusted = changed, ssl.create_default_context(cafile=path)
+        return self._trusted[1]
 
     def _headers(self) -> dict[str, str]:
         if self._settings.token_file is None:

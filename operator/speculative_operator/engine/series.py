@@ -15,7 +15,7 @@ from typing import Any
 
 from speculative_operator.engine.state_page import KEY_COLUMNS, PROTOCOL, read_state
 from speculative_operator.engine.unreadable import PageUnreadable
-from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
+from speculative_operator.engine.vllm_metrics import NAMES, START, parse_vllm_metrics
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.page import EDGES, Page
 
@@ -53,19 +53,7 @@ OF_PLUGIN = frozenset(
     (*COLUMNS.values(), *NUMBERS.values(), DRAFTED, ACCEPTED, PROMPTS, REPEATED, TRIALS, INFO)
 )
 
-START = "process_start_time_seconds"
-OF_VLLM = (
-    "vllm:spec_decode_num_drafts_total",
-    "vllm:spec_decode_num_draft_tokens_total",
-    "vllm:spec_decode_num_accepted_tokens_total",
-    "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-    "vllm:generation_tokens_total",
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "vllm:inter_token_latency_seconds_sum",
-    "vllm:inter_token_latency_seconds_count",
-    "vllm:iteration_tokens_total_count",
-)
+OF_VLLM = tuple(f"vllm:{name}" for name in NAMES)
 OWN_LABELS = ("model_name", "engine", "position")
 """Of vLLM's series; the others come from whoever scrapes."""
 

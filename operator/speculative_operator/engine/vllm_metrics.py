@@ -27,12 +27,24 @@ REASON = (
     "the live speculation plugin does not answer: no step times by K, no change of K while serving"
 )
 
+START = "process_start_time_seconds"
+NAMES = (
+    "spec_decode_num_drafts_total",
+    "spec_decode_num_draft_tokens_total",
+    "spec_decode_num_accepted_tokens_total",
+    "spec_decode_num_accepted_tokens_per_pos_total",
+    "generation_tokens_total",
+    "num_requests_running",
+    "num_requests_waiting",
+    "inter_token_latency_seconds_sum",
+    "inter_token_latency_seconds_count",
+    "iteration_tokens_total_count",
+)
+"""What is needed of vLLM's series, without their prefix `vllm:`."""
+
 _NEEDED = re.compile(
-    r"^(?:vllm:(?P<name>spec_decode_num_drafts_total|spec_decode_num_draft_tokens_total"
-    r"|spec_decode_num_accepted_tokens_total|spec_decode_num_accepted_tokens_per_pos_total"
-    r"|generation_tokens_total|num_requests_running|num_requests_waiting"
-    r"|inter_token_latency_seconds_(?:sum|count)|iteration_tokens_total_count)\{(?P<labels>[^}]*)\}"
-    r"|(?P<start>process_start_time_seconds)) (?P<value>\S+)$",
+    rf"^(?:vllm:(?P<name>{'|'.join(NAMES)})\{{(?P<labels>[^}}]*)\}}"
+    rf"|(?P<start>{START})) (?P<value>\S+)$",
     re.MULTILINE,
 )
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -55,7 +67,7 @@ def parse_vllm_metrics(text: str) -> Page:
     for name in ("generation_tokens_total", "num_requests_running"):
         if name not in samples:
             raise PageUnreadable(f"{name} is missing")
-    started = samples.get("process_start_time_seconds", 0.0)
+    started = samples.get(START, 0.0)
     capacity = len(positions)
     speculates = "spec_decode_num_drafts_total" in samples
     row = _timed(_row(samples) if speculates else _plain_row(samples), samples)

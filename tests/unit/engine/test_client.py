@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from speculative_operator.engine import client
+from speculative_operator.engine import body, client
 from speculative_operator.engine.client import Engines, NotListening
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
@@ -207,7 +207,7 @@ async def test_an_endless_answer_is_not_read_to_its_end(
     serve: Serve, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One engine must not cost the operator its memory."""
-    monkeypatch.setattr(client, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(body, "MOST_BYTES", 10_000)
 
     with pytest.raises(PageUnreadable, match="more than"):
         await Engines(session, state_port=await serve(answers("x" * 100_000))).read(Pod())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from aiohttp import web
 
 from live_speculation.live import Engine, LiveSpeculation
 from live_speculation.pages import metrics
-from speculative_operator.engine import prometheus
+from speculative_operator.engine import body, prometheus
 from speculative_operator.engine.prometheus import Prometheus, PrometheusSettings
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
@@ -30,19 +32,43 @@ async def serving() -> AsyncIterator[Ask]:
     runners = []
     async with aiohttp.ClientSession() as session:
 
-        async def start(handler: Handler, token: Path | None = None) -> Prometheus:
+        async def start(
+            handler: Handler, token: Path | None = None, pair: tuple[Path, Path] | None = None
+        ) -> Prometheus:
             app = web.Application()
             app.router.add_post("/prom/api/v1/query", handler)
             runner = web.AppRunner(app)
             runners.append(runner)
             await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            url = f"http://127.0.0.1:{runner.addresses[0][1]}/prom/"
-            return Prometheus(session, PrometheusSettings(url, token), lambda: NOW)
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=identity(pair)).start()
+            scheme = "https" if pair else "http"
+            url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}/prom/"
+            trusted = pair[0].with_name("trusted.crt") if pair else None
+            return Prometheus(session, PrometheusSettings(url, token, trusted), lambda: NOW)
 
         yield start
         for runner in runners:
             await runner.cleanup()
+
+
+def identity(pair: tuple[Path, Path] | None) -> ssl.SSLContext | None:
+    if pair is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*pair)
+    return context
+
+
+def certified(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of the loopback that vouches for itself, and its key."""
+    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "1", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate, key
 
 
 def answering(status: int = 200, text: str = "{}") -> Handler:
@@ -78,6 +104,36 @@ async def test_a_pod_is_read_with_the_token_of_today(serving: Ask, tmp_path: Pat
     assert (page.method, page.capacity, page.age) == ("mtp", 3, 7.0)
     assert [authorization for authorization, _ in seen] == ["Bearer old", "Bearer new"]
     assert 'namespace="ns",pod="pod-1"' in seen[0][1]
+
+
+async def test_certificates_that_change_are_read_anew(serving: Ask, tmp_path: Path) -> None:
+    """An authority is renewed on disk while the operator runs, and may be missing for a moment."""
+    pair, (other, _) = certified(tmp_path, "prometheus"), certified(tmp_path, "other")
+    trusted = tmp_path / "trusted.crt"
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(scraped().answer("pod-1", NOW))
+
+    client = await serving(handler, pair=pair)
+    with pytest.raises(EngineSilent, match=r"No such file .*trusted\.crt"):
+        await client.read("ns", "pod-1")
+    trusted.write_bytes(other.read_bytes())
+    with pytest.raises(EngineSilent, match="certificate verify failed"):
+        await client.read("ns", "pod-1")
+    trusted.write_bytes(pair[0].read_bytes())
+
+    assert (await client.read("ns", "pod-1")).method == "mtp"
+
+
+async def test_an_answer_without_end_is_not_read_whole(
+    serving: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands at the address must not fill the operator's memory."""
+    monkeypatch.setattr(body, "MOST_BYTES", 1_000)
+    client = await serving(answering(text="x" * 2_000))
+
+    with pytest.raises(PageUnreadable, match="/api/v1/query: more than 1000 bytes"):
+        await client.read("ns", "pod-1")
 
 
 @pytest.mark.parametrize(

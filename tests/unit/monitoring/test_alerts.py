@@ -12,6 +12,7 @@ import yaml
 
 from speculative_operator.api.conditions import REASONS, ConditionType
 from speculative_operator.controller.described import OF_MODELS, OF_OPERATOR
+from tests.support.helm import RELEASE_NAMESPACE, of_kind, rendered
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 RULES = CHECKOUT / "charts" / "speculative-operator" / "rules" / "alerts.yaml"
@@ -59,3 +60,14 @@ def test_an_alert_names_series_and_words_that_there_are(rule: dict[str, Any]) ->
     elif condition is not None:
         assert condition[1] in KINDS
     assert rule["annotations"].keys() == {"summary", "runbook"}
+
+
+def test_the_rule_of_a_release_looks_at_its_own_operator() -> None:
+    """Another release's leader must not hide that this one has none."""
+    values = {"monitoring": {"rules": {"enabled": True}}}
+    (rules,) = of_kind(rendered(**values), "PrometheusRule")
+    of_release = rules["spec"]["groups"][0]["rules"]
+    leading = f'speculative_operator_leading{{namespace="{RELEASE_NAMESPACE}"}}'
+
+    assert of_release[-1]["expr"] == f"sum({leading}) < 1 or absent({leading})"
+    assert of_release[:-1] == ALERTS[:-1]

@@ -27,8 +27,8 @@ Script = Callable[[Scene], Awaitable[None]]
 
 
 class Prometheus:
-    """Scrapes a scene's engines every so many seconds, each at a moment of its own, and answers
-    the tuner unless it is `out`."""
+    """Scrapes a scene's engines every so many seconds, each at a moment of its own, or where
+    `interval` is 0 just when it is asked; answers the tuner unless it is `out`."""
 
     def __init__(self, scene: Scene, interval: float) -> None:
         self.out = False
@@ -39,17 +39,22 @@ class Prometheus:
     async def run(self) -> None:
         """Until cancelled."""
         each = self._interval / len(self._engines)
-        while True:
-            for uid, engine in self._engines.items():
-                now = asyncio.get_running_loop().time()
+        while each:
+            for uid in self._engines:
                 with suppress(PageUnreachable):
-                    self._scrapes.scrape(engine.metrics(now), EPOCH + now, pod=uid)
+                    self._scrape(uid)
                 await asyncio.sleep(each)
+
+    def _scrape(self, uid: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._scrapes.scrape(self._engines[uid].metrics(now), EPOCH + now, pod=uid)
 
     async def read(self, model: TunedModel, replica: Replica) -> Page:
         del model
         if self.out:
             raise EngineSilent("Prometheus is away")
+        if not self._interval:
+            self._scrape(replica.name)
         now = EPOCH + asyncio.get_running_loop().time()
         return page_of(self._scrapes.samples(replica.name, now), now)
 
@@ -79,12 +84,32 @@ async def collapse_and_recover(scene: Scene) -> list[int]:
     return found
 
 
+def test_the_decisions_are_those_of_reading_the_pods(tmp_path: Path) -> None:
+    """All of them, at the same times and with the same evidence: what Prometheus has of a page is
+    as good as the page."""
+
+    def by_prometheus(_: Prometheus) -> Script:
+        return played
+
+    async def played(scene: Scene) -> None:
+        await collapse_and_recover(scene)
+
+    read, scraped = Scene(GROUP, tmp_path / "read"), Scene(GROUP, tmp_path / "scraped")
+    play(read, played)
+    play_scraped(scraped, 0, by_prometheus)
+
+    assert len(read.schedules.written) > 5
+    assert scraped.schedules.written == read.schedules.written
+    assert scraped.view.decisions == read.view.decisions
+    assert scraped.view.evidence == read.view.evidence
+
+
 @pytest.mark.parametrize(("interval", "replicas"), [(5, 1), (30, 2)])
-def test_the_decisions_are_those_of_reading_the_pods(
+def test_scrapes_that_are_seldom_lead_to_a_length_as_good(
     interval: float, replicas: int, tmp_path: Path
 ) -> None:
-    """The same traffic, up to what a page tells later: what is best is best for both, and a dead
-    draft is left by both."""
+    """What a page tells comes later, so windows end at other moments: what is best is best for
+    both, and a dead draft is left by both."""
     read: list[int] = []
     scraped: list[int] = []
 
