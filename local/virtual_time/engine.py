@@ -6,6 +6,7 @@ now, so that a minute of steps costs one call, and everything happens in the ord
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,11 @@ SCHEDULE_FILE = "schedule.json"
 
 @dataclass(frozen=True)
 class Traffic:
-    """A closed loop: `concurrency` clients, each sending the next request after its answer."""
+    """A closed loop: `concurrency` clients, each sending the next request after its answer. Or an
+    open one: `rate` requests a second, at times of a Poisson process, however many wait."""
 
-    concurrency: int
+    concurrency: int = 0
+    rate: float = 0.0
     prompt_tokens: int = 128
     max_tokens: int = 256
     """On average: lengths are even between half of it and one and a half."""
@@ -49,11 +52,12 @@ class VirtualEngine:
         self.folder = folder
         self._arguments = arguments
         self._epoch = epoch
-        self.traffic = Traffic(concurrency=0)
+        self.traffic = Traffic()
         self._random = random.Random(seed)
         self._prompt = 0
         self._now = 0.0
         self._next_look = 0.0
+        self._arrives = math.inf
         self._ends: float | None = None
         self._start()
 
@@ -88,6 +92,11 @@ class VirtualEngine:
         rows = parse_state(state_json(self._live)).counters.rows
         return sum(counts.generated for counts in rows.values())
 
+    def load(self, now: float) -> tuple[int, int]:
+        """Requests (running, waiting)."""
+        self.play(now)
+        return self._engine.load()
+
     def change(self, now: float, **wanted: object) -> None:
         """New conditions from `now` on, as `World.changed` takes them."""
         self.play(now)
@@ -97,6 +106,7 @@ class VirtualEngine:
         """Other traffic from `now` on; requests that run are finished."""
         self.play(now)
         self.traffic = traffic
+        self._arrives = self._next_arrival(now)
         self._fill()
 
     def restart(self, now: float) -> None:
@@ -117,13 +127,17 @@ class VirtualEngine:
             if self._ends is None and not self._stands_still:
                 seconds = self._engine.begin(self._now)
                 self._ends = None if seconds is None else self._now + seconds
-            ends = until if self._ends is None or self._stands_still else self._ends
+            idle = self._ends is None or self._stands_still
+            ends = self._arrives if self._ends is None or idle else self._ends
             if self._next_look <= min(ends, until):
                 self._now = max(self._now, self._next_look)
                 self._reader.poll()
                 self._next_look += INTERVAL
-            elif ends > until or self._ends is None or self._stands_still:
+            elif ends > until:
                 self._now = until
+            elif idle:
+                self._now = max(self._now, ends)
+                self._fill()
             else:
                 self._now = ends
                 self._ends = None
@@ -155,10 +169,20 @@ class VirtualEngine:
         self._ends = None
 
     def _fill(self) -> None:
-        """Every client without a request sends one."""
+        """Every client without a request sends one, and what has arrived is queued."""
         running, waiting = self._engine.load()
         for _ in range(self.traffic.concurrency - running - waiting):
-            length = max(1, round(self.traffic.max_tokens * self._random.uniform(0.5, 1.5)))
-            self._prompt += not self.traffic.alike
-            request = Request(self.traffic.prompt_tokens, length, self._now, prompt=self._prompt)
-            self._engine.submit(request)
+            self._submit(self._now)
+        while self._arrives <= self._now:
+            self._submit(self._arrives)
+            self._arrives = self._next_arrival(self._arrives)
+
+    def _next_arrival(self, after: float) -> float:
+        rate = self.traffic.rate
+        return after + self._random.expovariate(rate) if rate else math.inf
+
+    def _submit(self, arrived: float) -> None:
+        length = max(1, round(self.traffic.max_tokens * self._random.uniform(0.5, 1.5)))
+        self._prompt += not self.traffic.alike
+        request = Request(self.traffic.prompt_tokens, length, arrived, prompt=self._prompt)
+        self._engine.submit(request)

@@ -151,3 +151,20 @@ def test_an_unreachable_page_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(PageUnreachable):
         engine.page(1.0)
+
+
+def test_requests_of_an_open_loop_come_however_many_wait(tmp_path: Path) -> None:
+    """As users do; and at the same times however often one looks."""
+    often, once = (an_engine(tmp_path / name) for name in ("often", "once"))
+    for engine in (often, once):
+        engine.send(0.0, Traffic(rate=40.0))
+
+    for second in range(60):
+        often.page(float(second))
+    running, waiting = once.load(60.0)
+
+    assert often.load(60.0) == (running, waiting)
+    assert running == 16
+    assert waiting > 400
+    once.send(60.0, Traffic())
+    assert sum(once.load(1000.0)) == 0
