@@ -17,8 +17,8 @@ from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.client import Client
 from speculative_operator.cluster.connection import bearer_token
 from speculative_operator.cluster.manifests import RESOURCES, Manifest
-from speculative_operator.controller.desired import desire
-from speculative_operator.controller.observed import Observed
+from speculative_operator.controller.seen.observed import Observed
+from speculative_operator.controller.wanted.desired import desire
 from speculative_operator.plan.settings import Settings
 
 AT_ONCE = 16

@@ -35,8 +35,8 @@ CHART_REFERENCE = CHECKOUT / "docs" / "reference" / "chart.md"
 CHART_HEADER = "Made by `make generate` from the chart's values.yaml and its schema. Do not edit."
 HEADER = "Made by `make generate` from operator/speculative_operator/api. Do not edit."
 METRICS_HEADER = (
-    "Made by `make generate` from operator/speculative_operator/controller/described.py and the "
-    "plugin's page. Do not edit."
+    "Made by `make generate` from operator/speculative_operator/controller/metrics/"
+    "described.py and the plugin's page. Do not edit."
 )
 ALERTS_HEADER = (
     "Made by `make generate` from charts/speculative-operator/rules/alerts.yaml. Do not edit."

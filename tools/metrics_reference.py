@@ -11,7 +11,7 @@ from live_speculation.ledger import Outcome, Step
 from live_speculation.live import Engine, LiveSpeculation
 from live_speculation.pages import metrics
 from live_speculation.schedule import parse
-from speculative_operator.controller.described import (
+from speculative_operator.controller.metrics.described import (
     MODEL_PREFIX,
     OF_MODELS,
     OF_OPERATOR,

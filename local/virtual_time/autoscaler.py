@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 
 from local.virtual_time.engine import Traffic, VirtualEngine
 from local.virtual_time.scene import Scene
-from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.controller.tuner.ports import Replica
 
 SYNC = 15.0
 TOLERANCE = 0.1

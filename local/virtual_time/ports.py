@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from local.simulated_engine.faults import PageUnreachable
 from local.virtual_time.engine import VirtualEngine
-from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.ports import Replica, TunedModel, TuningView
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.engine.vllm_metrics import parse_vllm_metrics
 from speculative_operator.errors import EngineSilent

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 
 from local.virtual_time.scene import Scene
-from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.controller.tuner.ports import Replica
 from speculative_operator.tuning.variant import Variant
 
 

@@ -21,9 +21,9 @@ from local.virtual_time.clock import EPOCH, VirtualClock, run
 from local.virtual_time.engine import Traffic, VirtualEngine
 from local.virtual_time.ports import Fleet, Memories, Pages, Record, Schedules
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import Pages as PagesPort
-from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.ports import Pages as PagesPort
+from speculative_operator.controller.tuner.ports import Ports, Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.engine.state_page import parse_state
 from speculative_operator.plan.schedule import start_table
 from speculative_operator.tuning.policy import Policy

@@ -30,8 +30,6 @@ from speculative_operator.cluster.lease import Lease
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import WorkQueue
 from speculative_operator.controller import logs
-from speculative_operator.controller.capacity import Capacity
-from speculative_operator.controller.fleet import ModelFleet
 from speculative_operator.controller.handlers import (
     EXIT_SECONDS,
     Watcher,
@@ -44,16 +42,18 @@ from speculative_operator.controller.kubernetes_ports import (
     KubernetesSchedules,
     WallClock,
 )
-from speculative_operator.controller.metrics import Metrics
-from speculative_operator.controller.names_check import NamesCheck
+from speculative_operator.controller.metrics.metrics import Metrics
 from speculative_operator.controller.options import Options, read_options
-from speculative_operator.controller.page_sources import PageSources
 from speculative_operator.controller.reconcile import Reconciler, Tools
 from speculative_operator.controller.resync import resync
+from speculative_operator.controller.seen.capacity import Capacity
+from speculative_operator.controller.seen.names_check import NamesCheck
 from speculative_operator.controller.server import Server
-from speculative_operator.controller.trial_checks import TrialChecks
-from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import Ports
+from speculative_operator.controller.trials.checks import TrialChecks
+from speculative_operator.controller.tuner.fleet import ModelFleet
+from speculative_operator.controller.tuner.page_sources import PageSources
+from speculative_operator.controller.tuner.ports import Ports
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.engine.client import Engines
 from speculative_operator.engine.prometheus import Prometheus
 

@@ -16,7 +16,7 @@ import pytest
 from local.access import ClusterAccess
 from local.load import LoadReport
 from local.simulated_engine.assembly import choose_group
-from speculative_operator.controller.times import unix
+from speculative_operator.controller.seen.times import unix
 from speculative_operator.tuning.memory import from_data
 from tests.e2e.conftest import Operator
 from tests.support import models

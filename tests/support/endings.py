@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local.paths import CHECKOUT
-from speculative_operator.controller.causes import Ending
+from speculative_operator.controller.seen.causes import Ending
 
 FOLDER = CHECKOUT / "tests" / "data" / "endings"
 

@@ -12,8 +12,8 @@ from local.virtual_time.clock import EPOCH
 from local.virtual_time.scene import Scene, play, policy_for
 from speculative_operator.api.conditions import ConditionType
 from speculative_operator.api.status import Condition, ModelStatus
-from speculative_operator.controller.tuner_ports import TuningView
-from speculative_operator.controller.tuning_status import tuning_part
+from speculative_operator.controller.said.tuning_status import tuning_part
+from speculative_operator.controller.tuner.ports import TuningView
 from speculative_operator.plan.facts import RevisionFacts
 from speculative_operator.resources.controller_revision import RecordedRevision
 from speculative_operator.tuning.memory import MemoryData

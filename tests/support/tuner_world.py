@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from speculative_operator.controller.tuner import TICK_SECONDS, Tuner
-from speculative_operator.controller.tuner_ports import Ports, Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.ports import Ports, Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.tuner import TICK_SECONDS, Tuner
 from speculative_operator.errors import ClusterFault, EngineSilent
 from speculative_operator.tuning.memory import Memory, MemoryData, from_data, to_data
 from speculative_operator.tuning.page import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from grafana_foundation_sdk.builders.timeseries import Panel as Chart
 
-from speculative_operator.controller.described import (
+from speculative_operator.controller.metrics.described import (
     ACCEPTANCE,
     ACCEPTANCE_LENGTH,
     BEST_GAIN,

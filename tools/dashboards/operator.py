@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speculative_operator.controller.described import (
+from speculative_operator.controller.metrics.described import (
     API_REQUESTS,
     BUILD_INFO,
     ENGINE_READS,

@@ -15,9 +15,9 @@ from speculative_operator.api.names import (
 )
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
-from speculative_operator.controller.desired import Desired
-from speculative_operator.controller.observed import Observed
-from speculative_operator.controller.pods import Pod
+from speculative_operator.controller.seen.observed import Observed
+from speculative_operator.controller.seen.pods import Pod
+from speculative_operator.controller.wanted.desired import Desired
 from speculative_operator.errors import Refusal
 
 FIRST_TO_GO: Final = "-1000"

@@ -13,9 +13,9 @@ from speculative_operator.cluster.cache import Cache, Copy
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import MODEL, Reference
-from speculative_operator.controller.fleet import ModelFleet
-from speculative_operator.controller.observed import observe
-from speculative_operator.controller.tuner_ports import TunedModel, TuningView
+from speculative_operator.controller.seen.observed import observe
+from speculative_operator.controller.tuner.fleet import ModelFleet
+from speculative_operator.controller.tuner.ports import TunedModel, TuningView
 from speculative_operator.errors import ClusterFault
 from speculative_operator.plan.environment import SCHEDULE_KEY
 from speculative_operator.plan.names import Owner, model_names, revision_names

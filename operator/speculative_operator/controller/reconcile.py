@@ -18,21 +18,11 @@ from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done, Outcome
 from speculative_operator.controller.act import act, keep
-from speculative_operator.controller.capacity import Capacity
-from speculative_operator.controller.desired import Desired, desire
-from speculative_operator.controller.fleet import ModelFleet
-from speculative_operator.controller.meanwhile import meanwhile
-from speculative_operator.controller.model_state import ModelState
-from speculative_operator.controller.names_check import Answer, NamesCheck
-from speculative_operator.controller.observed import Observed, observe
 from speculative_operator.controller.outcome import outcome_of
-from speculative_operator.controller.progress import next_look
-from speculative_operator.controller.status import PassFindings, status, unread
-from speculative_operator.controller.status_writes import seconds_until_write
-from speculative_operator.controller.stored import stored_model
-from speculative_operator.controller.times import rfc3339
-from speculative_operator.controller.told import Told
-from speculative_operator.controller.transitions import (
+from speculative_operator.controller.said.progress import next_look
+from speculative_operator.controller.said.status import PassFindings, status, unread
+from speculative_operator.controller.said.status_writes import seconds_until_write
+from speculative_operator.controller.said.transitions import (
     going_in_place,
     moves,
     not_replaced,
@@ -41,8 +31,18 @@ from speculative_operator.controller.transitions import (
     promotions,
     refuses,
 )
-from speculative_operator.controller.trial_checks import TrialChecks
-from speculative_operator.controller.tuned_model import tuned_model
+from speculative_operator.controller.seen.capacity import Capacity
+from speculative_operator.controller.seen.names_check import Answer, NamesCheck
+from speculative_operator.controller.seen.observed import Observed, observe
+from speculative_operator.controller.seen.stored import stored_model
+from speculative_operator.controller.seen.times import rfc3339
+from speculative_operator.controller.trials.checks import TrialChecks
+from speculative_operator.controller.tuner.fleet import ModelFleet
+from speculative_operator.controller.tuner.model_state import ModelState
+from speculative_operator.controller.wanted.desired import Desired, desire
+from speculative_operator.controller.wanted.meanwhile import meanwhile
+from speculative_operator.controller.wanted.told import Told
+from speculative_operator.controller.wanted.tuned_model import tuned_model
 from speculative_operator.errors import Contested, ModelInvalid, NotAllowed, NotOurs, Refusal
 from speculative_operator.plan.capacity import Stock
 from speculative_operator.plan.settings import Settings

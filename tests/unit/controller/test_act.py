@@ -8,7 +8,7 @@ from typing import cast
 from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.manifests import Manifest
 from speculative_operator.controller.act import FIRST_TO_GO, act
-from speculative_operator.controller.desired import Desired
+from speculative_operator.controller.wanted.desired import Desired
 from speculative_operator.tuning.verdict import Verdict
 from tests.unit.controller.world import World
 

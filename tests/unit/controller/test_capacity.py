@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from speculative_operator.cluster.client import FORBIDDEN, Client, Refused
-from speculative_operator.controller.capacity import HOLDS_SECONDS, MOST_NODES, Capacity
+from speculative_operator.controller.seen.capacity import HOLDS_SECONDS, MOST_NODES, Capacity
 from speculative_operator.plan.capacity import Stock
 from tests.unit.plan.test_capacity import a_node, a_pod, template
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.api.conditions import START_FAILURES, Reason
-from speculative_operator.controller.cause_classes import Part
-from speculative_operator.controller.causes import Ending, Speculation, cause_of
+from speculative_operator.controller.seen.cause_classes import Part
+from speculative_operator.controller.seen.causes import Ending, Speculation, cause_of
 from tests.support.endings import ending
 
 DRAFT_MODEL = Speculation({"method": "draft_model", "model": "/weights/draft"})

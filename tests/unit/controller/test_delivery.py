@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speculative_operator.controller.delivery import Delivery
+from speculative_operator.controller.tuner.delivery import Delivery
 from speculative_operator.tuning.schedule import ScheduleFile
 from tests.support.windows import a_page
 

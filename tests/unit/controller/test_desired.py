@@ -9,7 +9,7 @@ import pytest
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.revision_verdict import Standing
+from speculative_operator.controller.seen.revision_verdict import Standing
 from speculative_operator.resources.controller_revision import recorded
 from tests.unit.controller.world import World, upgraded
 

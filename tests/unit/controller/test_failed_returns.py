@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.api.conditions import ConditionType, Reason
-from speculative_operator.controller.desired import Desired
-from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.seen.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.wanted.desired import Desired
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.support.endings import ending

@@ -10,10 +10,10 @@ import pytest
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import LABEL_SERVING
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.status import PassFindings, status
-from speculative_operator.controller.tuned_model import tuned_model
-from speculative_operator.controller.tuner import Tuner
+from speculative_operator.controller.said.status import PassFindings, status
+from speculative_operator.controller.seen.pods import Pod
+from speculative_operator.controller.tuner.tuner import Tuner
+from speculative_operator.controller.wanted.tuned_model import tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.memory import from_data
 from tests.support.tuner_world import World, a_model, pass_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speculative_operator.controller.meanwhile import meanwhile
+from speculative_operator.controller.wanted.meanwhile import meanwhile
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.test_probation import one_pass

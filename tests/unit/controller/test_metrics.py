@@ -15,9 +15,13 @@ from speculative_operator.api.conditions import EventReason
 from speculative_operator.cluster.client import Refused
 from speculative_operator.cluster.manifests import Reference
 from speculative_operator.cluster.queue import BackOff, Done, Outcome, WorkQueue
-from speculative_operator.controller.described import OF_MODELS, OF_OPERATOR, OPERATOR_PREFIX
-from speculative_operator.controller.fleet import ModelTold
-from speculative_operator.controller.metrics import Metrics
+from speculative_operator.controller.metrics.described import (
+    OF_MODELS,
+    OF_OPERATOR,
+    OPERATOR_PREFIX,
+)
+from speculative_operator.controller.metrics.metrics import Metrics
+from speculative_operator.controller.tuner.fleet import ModelTold
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.page import Page

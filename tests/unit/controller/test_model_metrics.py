@@ -11,13 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
 from speculative_operator.api.status import Mode, WhyNot
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.described import MODEL_PREFIX
-from speculative_operator.controller.fleet import ModelFleet, ModelTold
-from speculative_operator.controller.metrics import Metrics
-from speculative_operator.controller.model_metrics import ModelMetrics
-from speculative_operator.controller.model_state import ModelState
-from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import TuningView
+from speculative_operator.controller.metrics.described import MODEL_PREFIX
+from speculative_operator.controller.metrics.metrics import Metrics
+from speculative_operator.controller.metrics.models import ModelMetrics
+from speculative_operator.controller.tuner.fleet import ModelFleet, ModelTold
+from speculative_operator.controller.tuner.model_state import ModelState
+from speculative_operator.controller.tuner.ports import TuningView
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.tuning.alternatives import Alternative
 from speculative_operator.tuning.tally import Regret, Tally
 from speculative_operator.tuning.variant import VariantChoice

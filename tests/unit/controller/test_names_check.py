@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller.names_check import Answer, NamesCheck
-from speculative_operator.controller.pods import Pod
+from speculative_operator.controller.seen.names_check import Answer, NamesCheck
+from speculative_operator.controller.seen.pods import Pod
 from speculative_operator.errors import EngineSilent
 
 MODEL = Reference("SpeculativeModel", "prod", "qwen")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from speculative_operator.api.tuning import MetricsSource
-from speculative_operator.controller.page_sources import PageSources
-from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.controller.tuner.page_sources import PageSources
+from speculative_operator.controller.tuner.ports import Replica
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.page import Page
 from tests.support.tuner_world import World, a_model

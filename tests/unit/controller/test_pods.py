@@ -8,7 +8,7 @@ import pytest
 
 from speculative_operator.api.conditions import Reason
 from speculative_operator.cluster.cache import trimmed_copy
-from speculative_operator.controller.pods import Pod, pod_of
+from speculative_operator.controller.seen.pods import Pod, pod_of
 
 
 def a_pod(*containers: dict[str, Any], labels: dict[str, str] | None = None, **status: Any) -> Pod:

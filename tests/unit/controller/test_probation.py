@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
-from speculative_operator.controller.desired import Desired
-from speculative_operator.controller.probation import Probation
-from speculative_operator.controller.revision_verdict import Standing
-from speculative_operator.controller.transitions import notices
+from speculative_operator.controller.said.transitions import notices
+from speculative_operator.controller.seen.revision_verdict import Standing
+from speculative_operator.controller.wanted.desired import Desired
+from speculative_operator.controller.wanted.probation import Probation
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.model import key_of
 from speculative_operator.plan.trial import NotCompared, Silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.seen.revision_verdict import RevisionVerdict, Standing
 
 AT = "2026-08-23T10:00:00Z"
 

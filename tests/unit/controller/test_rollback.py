@@ -8,8 +8,8 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
-from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
-from speculative_operator.controller.transitions import notices, promotions
+from speculative_operator.controller.said.transitions import notices, promotions
+from speculative_operator.controller.seen.revision_verdict import RevisionVerdict, Standing
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.test_status import condition, told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from speculative_operator.api.conditions import Reason
-from speculative_operator.controller.scheduling import no_node_because
+from speculative_operator.controller.seen.scheduling import no_node_because
 
 FULL, NONE, OTHER = Reason.WAITING_FOR_GPUS, Reason.NO_NODE_FITS, Reason.UNSCHEDULABLE
 

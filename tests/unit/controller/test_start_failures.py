@@ -7,10 +7,10 @@ import pytest
 from speculative_operator.api.conditions import ConditionType, Reason
 from speculative_operator.api.names import ANNOTATION_REFRESH
 from speculative_operator.api.status import ModelStatus
-from speculative_operator.controller.causes import Ending
-from speculative_operator.controller.revision_verdict import SPECULATION, Standing
-from speculative_operator.controller.transitions import notices
-from speculative_operator.controller.tuned_model import tuned_model
+from speculative_operator.controller.said.transitions import notices
+from speculative_operator.controller.seen.causes import Ending
+from speculative_operator.controller.seen.revision_verdict import SPECULATION, Standing
+from speculative_operator.controller.wanted.tuned_model import tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant
 from tests.support.endings import ending

@@ -8,11 +8,11 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, EventReason, Reason
 from speculative_operator.api.status import Condition, ModelStatus, WhyNot
-from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.status import PassFindings, status, unread
-from speculative_operator.controller.times import unix
-from speculative_operator.controller.transitions import notices, refuses
-from speculative_operator.controller.tuner_ports import ReplicaView, TuningView
+from speculative_operator.controller.said.status import PassFindings, status, unread
+from speculative_operator.controller.said.transitions import notices, refuses
+from speculative_operator.controller.seen.names_check import Answer
+from speculative_operator.controller.seen.times import unix
+from speculative_operator.controller.tuner.ports import ReplicaView, TuningView
 from speculative_operator.tuning.alternatives import Alternative, NextLook
 from speculative_operator.tuning.variant import VariantChoice
 from speculative_operator.tuning.verdict import Evidence, Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from speculative_operator.controller.status_writes import (
+from speculative_operator.controller.said.status_writes import (
     MEASURED_EVERY_SECONDS,
     seconds_until_write,
 )

@@ -15,14 +15,14 @@ from speculative_operator.cluster.children import Children
 from speculative_operator.cluster.events import Event, EventRecorder
 from speculative_operator.cluster.manifests import Manifest, Reference
 from speculative_operator.cluster.queue import Done
-from speculative_operator.controller.fleet import ModelFleet
-from speculative_operator.controller.names_check import NamesCheck
-from speculative_operator.controller.policy import policy_of
 from speculative_operator.controller.reconcile import Reconciler, Tools
-from speculative_operator.controller.stored import stored_model
-from speculative_operator.controller.trial_checks import TrialChecks
-from speculative_operator.controller.trial_questions import Engines
-from speculative_operator.controller.tuner_ports import TunedModel
+from speculative_operator.controller.seen.names_check import NamesCheck
+from speculative_operator.controller.seen.stored import stored_model
+from speculative_operator.controller.trials.checks import TrialChecks
+from speculative_operator.controller.trials.questions import Engines
+from speculative_operator.controller.tuner.fleet import ModelFleet
+from speculative_operator.controller.tuner.ports import TunedModel
+from speculative_operator.controller.wanted.policy import policy_of
 from speculative_operator.errors import ModelInvalid
 from tests.unit.controller.world import SETTINGS, World
 

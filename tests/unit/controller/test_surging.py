@@ -8,11 +8,11 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, ConditionType, Reason
 from speculative_operator.api.status import Condition, ModelStatus
-from speculative_operator.controller.desired import Desired, desire
-from speculative_operator.controller.status import PassFindings, status
-from speculative_operator.controller.surging import worth_counting
-from speculative_operator.controller.times import rfc3339
-from speculative_operator.controller.told import Told
+from speculative_operator.controller.said.status import PassFindings, status
+from speculative_operator.controller.seen.times import rfc3339
+from speculative_operator.controller.wanted.desired import Desired, desire
+from speculative_operator.controller.wanted.surging import worth_counting
+from speculative_operator.controller.wanted.told import Told
 from speculative_operator.plan.capacity import Need, NodeGpus, Stock
 from speculative_operator.plan.surge import Counted
 from tests.unit.controller.world import World

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from speculative_operator.cluster.manifests import Reference
-from speculative_operator.controller import trial_questions
-from speculative_operator.controller.race import QUIET_SECONDS, SILENT_SECONDS
-from speculative_operator.controller.trial_checks import (
+from speculative_operator.controller.trials import questions as trial_questions
+from speculative_operator.controller.trials.checks import (
     Case,
     Findings,
     TrialChecks,
 )
-from speculative_operator.controller.trial_questions import TRIES, Served
-from speculative_operator.controller.tuner_ports import Replica
+from speculative_operator.controller.trials.questions import TRIES, Served
+from speculative_operator.controller.trials.race import QUIET_SECONDS, SILENT_SECONDS
+from speculative_operator.controller.tuner.ports import Replica
 from speculative_operator.errors import EngineSilent
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.trial import Hangs, NotCompared, Silent

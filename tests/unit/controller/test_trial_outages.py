@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from speculative_operator.controller.revision_verdict import Standing
-from speculative_operator.controller.times import rfc3339, unix
+from speculative_operator.controller.seen.revision_verdict import Standing
+from speculative_operator.controller.seen.times import rfc3339, unix
 from tests.unit.controller.test_start_failures import asked, changed, ended
 from tests.unit.controller.test_status import NOW
 from tests.unit.controller.world import World

@@ -8,7 +8,7 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.tuning import TuningMode
-from speculative_operator.controller.tuner import Tuner
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import ClusterFault, EngineSilent
 from speculative_operator.tuning.history import entries

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.controller import tuner as tuner_module
-from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner import tuner as tuner_module
+from speculative_operator.controller.tuner.ports import Replica, TunedModel, TuningView
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning import memory
 from speculative_operator.tuning.history import entries

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from speculative_operator.controller.tuner import Tuner
-from speculative_operator.controller.tuner_ports import TunedModel
+from speculative_operator.controller.tuner.ports import TunedModel
+from speculative_operator.controller.tuner.tuner import Tuner
 from speculative_operator.errors import ClusterFault, EngineSilent
 from speculative_operator.tuning.policy import RestartLimits
 from speculative_operator.tuning.variant import Variant

@@ -8,8 +8,8 @@ import pytest
 
 from speculative_operator.api.conditions import ConditionStatus, EventReason, Reason
 from speculative_operator.api.status import WhyNot
-from speculative_operator.controller.policy import policy_of
-from speculative_operator.controller.tuner import Tuner
+from speculative_operator.controller.tuner.tuner import Tuner
+from speculative_operator.controller.wanted.policy import policy_of
 from speculative_operator.plan.model import plan
 from speculative_operator.tuning.policy import RestartLimits
 from speculative_operator.tuning.variant import Variant

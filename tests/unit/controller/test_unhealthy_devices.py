@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from speculative_operator.api.conditions import ConditionType, EventReason, Reason
-from speculative_operator.controller.pods import Pod
-from speculative_operator.controller.transitions import off_unhealthy_devices
+from speculative_operator.controller.said.transitions import off_unhealthy_devices
+from speculative_operator.controller.seen.pods import Pod
 from tests.unit.controller.test_status import condition, told
 from tests.unit.controller.world import World
 

@@ -7,8 +7,8 @@ import pytest
 from speculative_operator.api.conditions import ConditionType
 from speculative_operator.api.names import ANNOTATION_VERDICT
 from speculative_operator.api.status import ModelStatus, Revisions
-from speculative_operator.controller.revision_verdict import Standing
-from speculative_operator.controller.tuned_model import asked, tuned_model
+from speculative_operator.controller.seen.revision_verdict import Standing
+from speculative_operator.controller.wanted.tuned_model import asked, tuned_model
 from speculative_operator.plan.model import key_of
 from speculative_operator.tuning.variant import Variant, VariantChoice
 from tests.unit.controller.test_status import a_view, condition, told

@@ -16,13 +16,13 @@ from speculative_operator.api.names import (
 from speculative_operator.api.resource import SpeculativeModel
 from speculative_operator.cluster.cache import Cache
 from speculative_operator.cluster.manifests import Manifest, Reference, reference_of
-from speculative_operator.controller.causes import Ending
-from speculative_operator.controller.desired import Desired, desire
-from speculative_operator.controller.observed import Observed, observe
-from speculative_operator.controller.revision_verdict import RevisionVerdict, Standing
-from speculative_operator.controller.told import Told
-from speculative_operator.controller.trial_checks import Findings
-from speculative_operator.controller.trial_questions import Answers
+from speculative_operator.controller.seen.causes import Ending
+from speculative_operator.controller.seen.observed import Observed, observe
+from speculative_operator.controller.seen.revision_verdict import RevisionVerdict, Standing
+from speculative_operator.controller.trials.checks import Findings
+from speculative_operator.controller.trials.questions import Answers
+from speculative_operator.controller.wanted.desired import Desired, desire
+from speculative_operator.controller.wanted.told import Told
 from speculative_operator.plan.continuations import PROMPTS, Continuation, ReferenceOutput
 from speculative_operator.plan.settings import Settings
 from speculative_operator.plan.trial import NotCompared, Speed

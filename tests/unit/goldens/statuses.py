@@ -16,9 +16,9 @@ from speculative_operator.api.base import GROUP, KIND, VERSION
 from speculative_operator.api.conditions import ConditionStatus, Reason
 from speculative_operator.api.schema import UNSEEN
 from speculative_operator.api.status import ModelStatus
-from speculative_operator.controller.names_check import Answer
-from speculative_operator.controller.status import PassFindings, unread
-from speculative_operator.controller.status import status as status_of
+from speculative_operator.controller.said.status import PassFindings, unread
+from speculative_operator.controller.said.status import status as status_of
+from speculative_operator.controller.seen.names_check import Answer
 from speculative_operator.tuning.conditions import health
 from speculative_operator.tuning.conditions import tuned as best
 from speculative_operator.tuning.verdict import Verdict

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from speculative_operator.api.conditions import REASONS, ConditionType
-from speculative_operator.controller.described import OF_MODELS, OF_OPERATOR
+from speculative_operator.controller.metrics.described import OF_MODELS, OF_OPERATOR
 from tests.support.helm import RELEASE_NAMESPACE, of_kind, rendered
 
 CHECKOUT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from speculative_operator.controller.described import OF_MODELS, OF_OPERATOR, Kind
+from speculative_operator.controller.metrics.described import OF_MODELS, OF_OPERATOR, Kind
 from speculative_operator.engine.series import OF_PLUGIN, OF_VLLM
 from tools.dashboards import dashboards
 

@@ -14,7 +14,7 @@ from local.simulated_engine.faults import PageUnreachable
 from local.virtual_time.clock import EPOCH
 from local.virtual_time.scene import Scene, play
 from speculative_operator.api.conditions import EventReason, Reason
-from speculative_operator.controller.tuner_ports import Replica, TunedModel
+from speculative_operator.controller.tuner.ports import Replica, TunedModel
 from speculative_operator.engine.series import page_of
 from speculative_operator.errors import EngineSilent
 from speculative_operator.tuning.page import Page

@@ -1,0 +1,1 @@
+"""What a pass tells the user: status, conditions, Events."""

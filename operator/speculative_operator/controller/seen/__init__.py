@@ -1,0 +1,1 @@
+"""What stands in the cluster, as far as a pass needs it."""

@@ -1,0 +1,1 @@
+"""The tuner as it runs beside the passes: one task for all models, through small ports."""
