@@ -18,6 +18,8 @@ from local import base_image, binaries, buildah, machine, node_images
 from local.paths import CHECKOUT, LOCAL, content_key
 from local.waiting import say
 
+REPOSITORY = "localhost/speculative-operator"
+"""As the chart's defaults: what buildah and podman call an image of one's own, in no registry."""
 # What Dockerfiles ask for; in the store its tag also tells its content.
 BASE = "docker.io/library/python:3.11-slim"
 PAUSE = "pause"
@@ -49,7 +51,7 @@ def reference(name: str) -> str:
     """The full name of an image, with a tag made from all that its Dockerfile copies."""
     files = tuple(_inputs(SOURCES[name]))
     names = (str(file.relative_to(CHECKOUT)) for file in files)
-    return f"docker.io/speculative-operator/{name}:{content_key(files, _base_reference(), *names)}"
+    return f"{REPOSITORY}/{name}:{content_key(files, _base_reference(), *names)}"
 
 
 def build(names: Sequence[str] = PROJECT_IMAGES) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""The two images that are published, built afresh: `python -m local.release`.
+"""The two images that a cluster needs, built afresh: `python -m local.release`.
 
 Prints digest and size of each. The same checkout on the same base image gives the same digests;
 `python -m local.release --twice` builds everything two times and fails if one of them differs.
@@ -31,7 +31,7 @@ class Published:
 
 def publish(name: str) -> Published:
     """Builds one image with nothing of an earlier build."""
-    reference = f"docker.io/speculative-operator/{name}:{__version__}"
+    reference = f"{images.REPOSITORY}/{name}:{__version__}"
     images.build_as(name, reference, afresh=True)
     descriptor = buildah.manifest(reference)
     assert descriptor is not None

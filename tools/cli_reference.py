@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from speculative_operator.cli.options import COMMANDS, argument_parser
+from speculative_operator.cli.options import COMMANDS, argument_parser, sentence
 
 INTRODUCTION = """\
 # Commands
@@ -28,10 +28,9 @@ def cli_reference() -> str:
 
 
 def _command(name: str, parser: argparse.ArgumentParser) -> str:
-    told = COMMANDS[name]
     head = (
         f"## {name}\n",
-        f"{told[0].upper()}{told[1:]}.\n",
+        f"{sentence(name)}\n",
         "| argument | meaning |",
         "|---|---|",
     )

@@ -33,7 +33,7 @@ GOLDEN = CHECKOUT / "tests" / "unit" / "goldens" / "golden"
 
 SETTINGS = Settings(
     engine_image="vllm/vllm-openai-rocm:v0.33.0",
-    plugin_image="speculative-operator/vllm-plugin:0.1.0",
+    plugin_image="localhost/speculative-operator/vllm-plugin:v1",
 )
 UID = "00000000-0000-4000-8000-000000000000"
 

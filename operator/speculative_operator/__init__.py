@@ -1,3 +1,3 @@
 """A Kubernetes operator that serves models with speculative decoding, tuned by measurement."""
 
-__version__ = "0.1.0"
+__version__ = "0.6.0"

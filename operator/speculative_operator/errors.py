@@ -12,6 +12,8 @@ Foreign exceptions are translated at the rim (`engine`, `cluster`) and decided o
 (`controller`).
 """
 
+from yaml import Mark, MarkedYAMLError
+
 
 class OperatorError(Exception):
     """Base of every error that the operator raises itself."""
@@ -43,3 +45,16 @@ class EngineSilent(OperatorError):
 
 Refusal = ModelInvalid | NotOurs | NotAllowed
 """What somebody has to resolve before the rest of a model can be done."""
+
+
+def in_a_line(error: Exception) -> str:
+    """What a library says of a file, for people: without error numbers and drawings."""
+    match error:
+        case OSError():
+            return (error.strerror or str(error)).lower()
+        case UnicodeDecodeError():
+            return "it is no text"
+        case MarkedYAMLError(problem=str(problem), problem_mark=Mark(line=line)):
+            return f"no YAML: {problem} in line {line + 1}"
+        case _:
+            return " ".join(str(error).split())

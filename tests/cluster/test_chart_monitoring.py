@@ -96,6 +96,12 @@ def test_a_token_and_certificates_are_files_of_the_operator() -> None:
         ({"prometheus": {**PROMETHEUS, "tokenSecret": {"name": "token"}}}, "tokenSecret"),
         ({"podMonitor": {"enabled": True, "interval": "often"}}, "interval"),
         ({"alerts": {"enabled": True}}, "alerts"),
+        ({"prometheus": {"tokenSecret": {"name": "a", "key": "b"}}}, "Write monitoring.prometheus"),
+        ({"prometheus": {"caConfigMap": {"name": "a", "key": "b"}}}, "Write monitoring.prometheus"),
+        (
+            {"prometheus": PROMETHEUS, "podMonitor": {"enabled": True, "interval": "5m"}},
+            "Write at most 30s, as 15s, instead of 5m.",
+        ),
     ],
 )
 def test_values_that_mean_nothing_are_refused(wrong: dict[str, Any], where: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
 from speculative_operator.plan.names import Owner
 from speculative_operator.resources.metadata import labels
@@ -75,9 +77,42 @@ def test_engines_that_are_shut_off_can_let_the_operator_in() -> None:
         assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/instance"] == RELEASE
 
 
-def test_policies_for_engines_need_the_list_of_their_namespaces() -> None:
-    """A policy in every namespace of a cluster cannot be written."""
-    answer = render(networkPolicy={"engines": True})
+def test_whoever_else_needs_the_engines_is_let_in_beside_the_operator() -> None:
+    """Else the policy would shut out who sends requests, and the Prometheus that reads metrics."""
+    policies = network_policies(
+        namespaces=["one"], networkPolicy={"engines": True, "enginesFrom": MONITORS}
+    )
+    (rule,) = policies["one", f"{RELEASE}-engines"]["ingress"]
+
+    assert len(rule["from"]) == 2
+    assert rule["from"][1:] == MONITORS
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"networkPolicy": {"engines": True}},
+            "Fill it, or set networkPolicy.engines: false.",
+        ),
+        (
+            {"namespaces": ["one"], "networkPolicy": {"enginesFrom": MONITORS}},
+            "Set that to true, or leave enginesFrom out.",
+        ),
+        (
+            {
+                "networkPolicy": {"enabled": True},
+                "monitoring": {"prometheus": {"url": "http://prometheus:9090"}},
+            },
+            "networkPolicy.egress: the policy would shut the operator off",
+        ),
+    ],
+)
+def test_policies_that_cannot_be_meant_say_what_to_write(
+    values: dict[str, Any], words: str
+) -> None:
+    """One in every namespace cannot be written; one without a way to Prometheus stops tuning."""
+    answer = render(**values)
 
     assert not answer.done
-    assert "Fill it, or set networkPolicy.engines: false." in answer.complaint
+    assert words in answer.complaint

@@ -1,41 +1,35 @@
-"""What the chart makes of its values. Needs helm, which is one of the cluster's programs."""
+"""What the chart makes of its values, where that is a matter of several objects or of our own code.
+Rules of a single template are in the suites of charts/speculative-operator/tests.
+
+Needs helm, which is one of the cluster's programs.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from local import images
+from speculative_operator.api.hardware import Product
 from speculative_operator.api.resource import SpeculativeModel
 from tests.support.helm import (
     CHART,
     RELEASE,
     RELEASE_NAMESPACE,
     Manifest,
-    helm,
     of_kind,
     of_the_test,
     render,
     rendered,
 )
+from tests.support.rights import rules_of
 from tools.generate import CRD
 
 DIGEST = f"sha256:{'0' * 64}"
-
-
-def rules(manifests: tuple[Manifest, ...]) -> Iterator[Manifest]:
-    """Every rule that the operator's own account gets."""
-    bound = {
-        (binding["roleRef"]["kind"], binding["roleRef"]["name"])
-        for binding in of_kind(manifests, "RoleBinding", "ClusterRoleBinding")
-    }
-    for role in of_kind(manifests, "Role", "ClusterRole"):
-        if (role["kind"], role["metadata"]["name"]) in bound:
-            yield from role["rules"]
+REPOSITORY = images.REPOSITORY
 
 
 def operator(manifests: tuple[Manifest, ...]) -> Manifest:
@@ -77,9 +71,9 @@ def test_counting_gpus_needs_a_right_that_is_off_by_default() -> None:
     """Nodes and everybody's pods are the whole cluster's, also for who serves one namespace."""
     without, granted = rendered(), rendered(namespaces=["one"], rbac={"capacity": True})
 
-    assert not [rule for rule in rules(without) if "nodes" in rule["resources"]]
+    assert not [rule for rule in rules_of(RELEASE, without) if "nodes" in rule["resources"]]
     assert "--count-gpus" not in operator(without)["args"]
-    (role,) = [rule for rule in rules(granted) if "nodes" in rule["resources"]]
+    (role,) = [rule for rule in rules_of(RELEASE, granted) if "nodes" in rule["resources"]]
     assert role["verbs"] == ["list"]
     assert "--count-gpus" in operator(granted)["args"]
 
@@ -97,7 +91,7 @@ def test_a_list_of_namespaces_gives_roles_in_these_and_nothing_else() -> None:
 @pytest.mark.parametrize("values", [{}, {"namespaces": ["one"]}], ids=["all", "listed"])
 def test_no_right_is_a_wildcard_and_none_is_on_secrets(values: dict[str, Any]) -> None:
     """A stolen token of the operator must not open what the operator never needs."""
-    for rule in rules(rendered(**values)):
+    for rule in rules_of(RELEASE, rendered(**values)):
         assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
         assert "secrets" not in rule["resources"]
 
@@ -107,7 +101,7 @@ def test_the_operator_cannot_write_the_spec_of_a_model(values: dict[str, Any]) -
     """The user's object is the user's: only its status is written."""
     verbs = {
         verb
-        for rule in rules(rendered(**values))
+        for rule in rules_of(RELEASE, rendered(**values))
         if "speculativemodels" in rule["resources"]
         for verb in rule["verbs"]
     }
@@ -130,13 +124,23 @@ def test_somebody_else_may_own_the_crd() -> None:
     assert not of_kind(manifests, "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding")
 
 
-def test_users_who_may_edit_a_namespace_may_edit_its_models() -> None:
-    """Otherwise only administrators of the cluster could make one."""
+@pytest.mark.parametrize("who", ["edit", "view"])
+def test_users_keep_the_rights_to_their_models_as_long_as_there_are_models(who: str) -> None:
+    """Otherwise only administrators of the cluster could make one, or see those that an uninstall
+    leaves."""
     roles = {role["metadata"]["name"]: role for role in of_kind(rendered(), "ClusterRole")}
-    edit = roles["speculative-operator-edit"]
+    role = roles[f"speculative-operator-{who}"]
 
-    assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
-    assert "speculativemodels/status" not in edit["rules"][0]["resources"]
+    assert role["metadata"]["labels"][f"rbac.authorization.k8s.io/aggregate-to-{who}"] == "true"
+    assert role["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_no_user_may_write_the_status_of_a_model() -> None:
+    """It is what the operator says."""
+    roles = {role["metadata"]["name"]: role for role in of_kind(rendered(), "ClusterRole")}
+
+    for rule in roles["speculative-operator-edit"]["rules"]:
+        assert "speculativemodels/status" not in rule["resources"]
 
 
 def test_an_image_without_a_tag_has_the_version_of_the_chart() -> None:
@@ -145,8 +149,8 @@ def test_an_image_without_a_tag_has_the_version_of_the_chart() -> None:
     container = operator(rendered())
     env = {entry["name"]: entry.get("value") for entry in container["env"]}
 
-    assert container["image"] == f"speculative-operator/operator:{version}"
-    assert env["SPM_PLUGIN_IMAGE"] == f"speculative-operator/vllm-plugin:{version}"
+    assert container["image"] == f"{REPOSITORY}/operator:{version}"
+    assert env["SPM_PLUGIN_IMAGE"] == f"{REPOSITORY}/vllm-plugin:{version}"
 
 
 def test_an_image_goes_by_its_digest_where_one_is_given() -> None:
@@ -156,9 +160,9 @@ def test_an_image_goes_by_its_digest_where_one_is_given() -> None:
     env = {entry["name"]: entry.get("value") for entry in container["env"]}
     (test,) = of_the_test(manifests)["Pod"]["spec"]["containers"]
 
-    assert container["image"] == f"speculative-operator/operator@{DIGEST}"
+    assert container["image"] == f"{REPOSITORY}/operator@{DIGEST}"
     assert test["image"] == container["image"]
-    assert env["SPM_PLUGIN_IMAGE"] == f"speculative-operator/vllm-plugin@{DIGEST}"
+    assert env["SPM_PLUGIN_IMAGE"] == f"{REPOSITORY}/vllm-plugin@{DIGEST}"
 
 
 def test_two_operators_run_apart_from_each_other_where_they_can() -> None:
@@ -171,10 +175,10 @@ def test_two_operators_run_apart_from_each_other_where_they_can() -> None:
     assert spread["labelSelector"]["matchLabels"] == deployment["spec"]["selector"]["matchLabels"]
 
 
-def test_a_disruption_budget_lets_a_single_operator_go() -> None:
-    """Else its node could not be drained."""
-    assert not of_kind(rendered(), "PodDisruptionBudget")
-    (budget,) = of_kind(rendered(podDisruptionBudget={"enabled": True}), "PodDisruptionBudget")
+def test_a_disruption_budget_keeps_one_of_two_and_lets_a_single_one_go() -> None:
+    """A drain of both would leave nobody to lead; a node of one could not be drained."""
+    assert not of_kind(rendered(podDisruptionBudget={"enabled": False}), "PodDisruptionBudget")
+    (budget,) = of_kind(rendered(), "PodDisruptionBudget")
 
     assert "minAvailable" not in budget["spec"]
     assert budget["spec"]["maxUnavailable"] == 1
@@ -203,19 +207,40 @@ def test_the_tests_account_has_another_name_than_its_models() -> None:
 
 def test_no_service_or_budget_takes_the_tests_pod_for_an_operator() -> None:
     """Prometheus would scrape it, and the Service send to it."""
-    manifests = rendered(podDisruptionBudget={"enabled": True})
+    manifests = rendered()
     (service,) = of_kind(manifests, "Service")
+    (budget,) = of_kind(manifests, "PodDisruptionBudget")
     pod = of_the_test(manifests)["Pod"]["metadata"]["labels"]
 
     assert not service["spec"]["selector"].items() <= pod.items()
+    assert not budget["spec"]["selector"]["matchLabels"].items() <= pod.items()
 
 
 def test_the_test_asks_for_a_model_that_the_operator_accepts() -> None:
     """By default it is one that fits on any of the supported products."""
     model = json.loads(of_the_test(rendered())["ConfigMap"]["data"]["model.json"])
     model["metadata"] |= {"uid": "u", "generation": 1}
+    accepted = SpeculativeModel.model_validate(model).spec
 
-    assert SpeculativeModel.model_validate(model).spec.replicas == 1
+    assert accepted.replicas == 1
+    assert set(accepted.accelerator.products) == set(Product)
+
+
+def test_operators_and_the_test_are_placed_and_marked_alike() -> None:
+    """A mesh's sidecar in the test's pod would keep it from ever ending."""
+    added = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+    }
+    marked = {"podLabels": {"team": "platform"}, "podAnnotations": {"mesh": "off"}}
+    manifests = rendered(**added, **marked)
+    (deployment,) = of_kind(manifests, "Deployment")
+
+    for pod in (deployment["spec"]["template"], of_the_test(manifests)["Pod"]):
+        assert {name: pod["spec"][name] for name in added} == added
+        assert pod["metadata"]["labels"]["team"] == "platform"
+        assert pod["metadata"]["annotations"]["mesh"] == "off"
 
 
 @pytest.mark.parametrize(
@@ -226,11 +251,11 @@ def test_the_test_asks_for_a_model_that_the_operator_accepts() -> None:
         ({"namespaces": ["One"]}, "does not match pattern"),
         ({"logLevel": "loud"}, "value must be one of"),
         ({"engine": {"image": ""}}, "minLength"),
-        ({"image": {"digest": "v1"}}, "does not match pattern"),
         ({"replicas": "two"}, "got string, want integer"),
         ({"networkPolicy": {"apiServer": {"ports": []}}}, "minItems"),
         ({"networkPolicy": {"apiServer": {"cidrs": ["10.0.0.1"]}}}, "does not match pattern"),
-        ({"test": {"namespace": "No"}}, "anyOf"),
+        ({"test": {"namespace": "No"}}, "'No' does not match pattern '^([a-z0-9]("),
+        ({"imagePullSecrets": ["a"]}, "at '/imagePullSecrets/0': got string, want object"),
     ],
 )
 def test_a_wrong_value_is_refused_before_anything_is_installed(
@@ -244,15 +269,22 @@ def test_a_wrong_value_is_refused_before_anything_is_installed(
 
 
 @pytest.mark.parametrize(
-    "values", sorted((CHART / "ci").glob("*.yaml")), ids=lambda path: path.stem
+    ("values", "words"),
+    [
+        ({"image": {"digest": f"SHA256:{'0' * 64}"}}, "image.digest: "),
+        ({"plugin": {"digest": "v1"}}, "Write sha256: and 64 digits of 0-9a-f"),
+        ({"podLabels": {"app.kubernetes.io/name": "x"}}, "Write a label of another name."),
+        ({"namespaces": ["a", "c"], "test": {"namespace": "b"}}, "Write one of namespaces: a, c."),
+    ],
 )
-def test_notes_say_what_an_uninstall_leaves(values: Path) -> None:
-    """Who reads them has models that serve."""
-    arguments = ("install", RELEASE, str(CHART), f"--namespace={RELEASE_NAMESPACE}")
-    answer = helm(*arguments, "--dry-run=client", values=yaml.safe_load(values.read_text()))
+def test_values_that_fit_the_schema_and_cannot_be_say_what_to_write(
+    values: dict[str, Any], words: str
+) -> None:
+    """By the templates: a schema has no words of its own."""
+    answer = render(**values)
 
-    assert answer.done, answer.complaint
-    assert "leaves the models serving" in answer.output
+    assert not answer.done
+    assert words in answer.complaint
 
 
 def test_the_plugin_is_mounted_where_that_is_asked_for() -> None:
@@ -261,3 +293,12 @@ def test_the_plugin_is_mounted_where_that_is_asked_for() -> None:
 
     assert flag not in operator(rendered())["args"]
     assert flag in operator(rendered(plugin={"imageVolume": True}))["args"]
+
+
+@pytest.mark.parametrize(("version", "mounted"), [("1.32.9", False), ("1.33.0", True)])
+def test_an_image_is_not_mounted_where_kubernetes_cannot(version: str, mounted: bool) -> None:
+    """Every engine's pod would be refused, long after the install."""
+    answer = render(f"--kube-version={version}", plugin={"imageVolume": True})
+
+    assert answer.done is mounted
+    assert mounted or "Write plugin.imageVolume: false." in answer.complaint

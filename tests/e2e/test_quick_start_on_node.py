@@ -40,7 +40,7 @@ def test_the_quick_start_does_what_it_says(
 
     print(done.stdout)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert f"operator             {__version__} in {install.NAMESPACE}" in done.stdout
+    assert f"operator             chart {__version__} in {install.NAMESPACE}" in done.stdout
     assert "speculativemodel.speculation.dev/simulated condition met" in done.stdout
     assert '"object":"text_completion"' in done.stdout.replace(" ", "")
     assert "0 failed" in done.stdout

@@ -9,29 +9,13 @@ import pytest
 from local import audit, install
 from local.access import ClusterAccess
 from tests.support import rights
-from tests.support.helm import CHART, RELEASE, Manifest, rendered
+from tests.support.helm import CHART, RELEASE, rendered
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
 
 ACCOUNT = f"system:serviceaccount:{install.NAMESPACE}:{RELEASE}"
 NAMESPACES_OF_A_WHOLE_RUN = 8
 """In which the operator has made Deployments; fewer mean that only some of tests/e2e were run."""
-
-
-def rules_of_the_operator(manifests: tuple[Manifest, ...]) -> list[Manifest]:
-    """Of each role that is bound to its account."""
-    bound = {
-        (binding["roleRef"]["kind"], binding["roleRef"]["name"])
-        for binding in manifests
-        if binding["kind"].endswith("RoleBinding")
-        and any(subject["name"] == RELEASE for subject in binding["subjects"])
-    }
-    return [
-        rule
-        for role in manifests
-        if (role["kind"], role["metadata"]["name"]) in bound
-        for rule in role["rules"]
-    ]
 
 
 def test_every_right_of_the_operator_was_used_or_is_explained(cluster: ClusterAccess) -> None:
@@ -55,7 +39,7 @@ def test_every_right_of_the_operator_was_used_or_is_explained(cluster: ClusterAc
     if len(places) < NAMESPACES_OF_A_WHOLE_RUN:
         pytest.skip(f"the operator was at work in {len(places)} namespaces only: run `make test`")
 
-    granted = rights.granted(rules_of_the_operator(rendered(rbac={"capacity": True})))
+    granted = rights.granted(rights.rules_of(RELEASE, rendered(rbac={"capacity": True})))
     unused = granted - rights.used(asked, ACCOUNT)
     template = (CHART / "templates" / "_helpers.tpl").read_text()
 

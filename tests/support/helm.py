@@ -45,9 +45,10 @@ def on(access: ClusterAccess) -> tuple[str, str]:
     return f"--kubeconfig={access.kubeconfig}", f"--kube-context={access.context}"
 
 
-def render(**values: Any) -> Answer:
+def render(*flags: str, **values: Any) -> Answer:
     """The chart's manifests as text, or helm's complaint."""
-    return helm("template", RELEASE, str(CHART), f"--namespace={RELEASE_NAMESPACE}", values=values)
+    where = f"--namespace={RELEASE_NAMESPACE}"
+    return helm("template", RELEASE, str(CHART), where, *flags, values=values)
 
 
 def rendered(**values: Any) -> tuple[Manifest, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from local.audit import Request
 
+Manifest = Mapping[str, Any]
+
 EXPLAINED = re.compile(r"# not seen in tests: (?P<verb>\w+) (?P<resource>[\w./]+): (?P<why>.+)")
 FORBIDDEN = 403
 
@@ -23,6 +25,20 @@ class Right:
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}"
+
+
+def rules_of(account: str, manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """Every rule of each role that is bound to a service account of that name."""
+    made = tuple(manifests)
+    bound = {
+        (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+        for binding in made
+        if binding["kind"].endswith("RoleBinding")
+        and any(subject["name"] == account for subject in binding["subjects"])
+    }
+    for role in made:
+        if (role["kind"], role["metadata"]["name"]) in bound:
+            yield from role["rules"]
 
 
 def granted(rules: Iterable[Mapping[str, Any]]) -> set[Right]:

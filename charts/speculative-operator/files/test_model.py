@@ -21,6 +21,8 @@ API = "https://kubernetes.default.svc/apis/speculation.dev/v1alpha1"
 PROMPT = "The capital of France is"
 EVERY_SECONDS = 2
 TRIES = 15
+IMPOSSIBLE = "NoNodeFits"
+"""The reason of Ready where no node has the GPUs that are asked for, however many come free."""
 
 Manifest = dict[str, Any]
 
@@ -73,6 +75,8 @@ def wait(path: str) -> None:
             return
         if stalled.get("status") == "True":
             sys.exit(f"it cannot become ready: {stalled['reason']}: {stalled['message']}")
+        if ready.get("reason") == IMPOSSIBLE:
+            sys.exit("it cannot become ready: write a product that you have into test.model")
         time.sleep(EVERY_SECONDS)
 
 

@@ -6,7 +6,7 @@ code.
 `vllm_hooks` is the only module that touches vLLM, `assumptions` lists what it takes for granted.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.6.0"
 
 PROTOCOL = 1
 """The version of the schedule file and of the page `/state`."""

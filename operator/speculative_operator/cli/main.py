@@ -11,7 +11,7 @@ from speculative_operator.cli.options import Options, read_options
 from speculative_operator.cli.source import Found, from_file
 from speculative_operator.errors import OperatorError
 
-MISSING = "is not installed: pip install 'speculative-operator[cli]'"
+MISSING = "is not installed: from a checkout: pip install '.[cli]'"
 
 
 def main() -> None:

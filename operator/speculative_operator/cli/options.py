@@ -15,7 +15,7 @@ COMMANDS = {
     "explain": "why K is what it is: a table and a chart in the terminal",
     "report": "the same and more as a page of plots that opens offline",
     "replay": "what the policy would have decided on the recorded windows with other settings",
-    "version": "of this command and of the operators in the cluster",
+    "version": "version of this command and of the operators in the cluster",
 }
 
 SAVED = frozenset({"report", "replay"})
@@ -63,7 +63,7 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     flags = parser.parse_args(arguments)
     given = vars(flags)
     if flags.command in SAVED and not flags.name and not flags.file:
-        parser.error("name a model, or a saved ConfigMap by -f")
+        flags.parser.error("name a model, or a saved ConfigMap by -f")
     return Options(
         command=flags.command,
         name=given.get("name") or "",
@@ -82,6 +82,12 @@ def read_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Op
     )
 
 
+def sentence(command: str) -> str:
+    """What a command tells, where it stands alone."""
+    meaning = COMMANDS[command]
+    return f"{meaning[0].upper()}{meaning[1:]}."
+
+
 def argument_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     """All commands and their flags."""
     parser = argparse.ArgumentParser(
@@ -90,7 +96,8 @@ def argument_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, meaning in COMMANDS.items():
-        command = commands.add_parser(name, help=meaning, description=meaning)
+        command = commands.add_parser(name, help=meaning, description=sentence(name))
+        command.set_defaults(parser=command)
         saved = name in SAVED
         if name != "version":
             optional = "?" if saved else None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from speculative_operator.cli import course, figures, words
 from speculative_operator.cli.source import Found, NothingKnown, Record
+from speculative_operator.errors import in_a_line
 from speculative_operator.tuning.alternatives import Alternative, alternatives
 from speculative_operator.tuning.policy import Policy
 
@@ -42,7 +43,7 @@ def write_report(found: Found, path: Path, *, now: float) -> None:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise NothingKnown(f"the report cannot be written: {error}") from error
+        raise NothingKnown(f"{path} cannot be written: {in_a_line(error)}") from error
 
 
 def report(found: Found, *, now: float) -> str:

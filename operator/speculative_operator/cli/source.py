@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from speculative_operator.api.status import ModelStatus
-from speculative_operator.errors import OperatorError
+from speculative_operator.errors import OperatorError, in_a_line
 from speculative_operator.tuning.history import Entry, entries
-from speculative_operator.tuning.memory import Memory, from_data, of_another_format
+from speculative_operator.tuning.memory import VERSION, Memory, format_of, from_data
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
 
@@ -58,7 +58,7 @@ def from_file(path: Path) -> Found:
     try:
         manifest = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise NothingKnown(f"{path} cannot be read: {error}") from error
+        raise NothingKnown(f"{path} cannot be read: {in_a_line(error)}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("data"), dict):
         raise NothingKnown(
             f"{path} is no ConfigMap with data: "
@@ -75,15 +75,16 @@ NO_HISTORY = (
     "be tuned"
 )
 
-OTHER_VERSION = (
-    "was written by an operator of another version: take the command of that one, see "
-    "`kubectl speculation version`"
-)
-
 
 def why_nothing(config_map: Mapping[str, Any]) -> str:
     """Why a tuning ConfigMap holds no record."""
-    return OTHER_VERSION if of_another_format(config_map.get("data") or {}) else NO_HISTORY
+    found = format_of(config_map.get("data") or {})
+    if found is None or found == VERSION:
+        return NO_HISTORY
+    return (
+        f"was written in memory format {found}, and this command reads format {VERSION}: take the "
+        "command of the operator's version, see `kubectl speculation version`"
+    )
 
 
 def record_of(config_map: Mapping[str, Any]) -> Record | None:

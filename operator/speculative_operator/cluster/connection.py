@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import (
+    ConfigException,
+    kube_config,
+    load_incluster_config,
+    load_kube_config,
+)
 from yaml import YAMLError
 
-from speculative_operator.errors import ClusterFault
+from speculative_operator.errors import ClusterFault, in_a_line
 
 REQUEST_TIMEOUT_SECONDS = 30
 CONNECTIONS = 32
+ERROR_NUMBER = re.compile(r"^\[Errno \d+\] ")
 KEEP_ALIVE_SECONDS = 60
 """Below the 90 s after which the API server closes an idle connection: a new model on a quiet
 cluster does not wait for handshakes."""
@@ -39,16 +49,41 @@ async def load_as_user(kubeconfig: str, context: str | None) -> tuple[Configurat
         raise ClusterFault(f"there is no kubeconfig {kubeconfig}: name one by --kubeconfig")
     configuration = Configuration()
     try:
-        loader = await load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=kubeconfig,
-            context=context,
-            client_configuration=configuration,
-            persist_config=False,
-        )
+        with _complaints() as complaints:
+            loader = await load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=kubeconfig,
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
     except (ConfigException, YAMLError) as error:
-        raise ClusterFault(f"{kubeconfig}: {error}") from error
+        raise ClusterFault(f"{kubeconfig}: {in_a_line(error)}") from error
+    except OSError as error:
+        raise ClusterFault(f"{kubeconfig}: {in_a_line(error)}") from error
+    if complaints:
+        raise ClusterFault(f"{kubeconfig}: no credentials: {'; '.join(complaints)}")
     chosen = loader.current_context["context"]
     return configuration, str(chosen.get("namespace") or "default")
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What the library logs where a program that gives credentials fails: it would go on without
+    them."""
+    told: list[str] = []
+
+    def listen(record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR:
+            return True
+        told.append(ERROR_NUMBER.sub("", record.getMessage()))
+        return False
+
+    library = logging.getLogger(kube_config.__name__)
+    library.addFilter(listen)
+    try:
+        yield told
+    finally:
+        library.removeFilter(listen)
 
 
 def session(configuration: Configuration) -> aiohttp.ClientSession:

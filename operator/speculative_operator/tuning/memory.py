@@ -33,6 +33,7 @@ from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Bucket, State
 
 VERSION = 3
+"""Of this format. Another one is another version of the whole project, see docs/development.md."""
 MOST_STATE_BYTES = 16 * 1024
 MOST_BASE_BYTES = 192 * 1024
 MOST_HISTORY_BYTES = 192 * 1024
@@ -109,12 +110,12 @@ def from_data(data: Mapping[str, str], binary_data: Mapping[str, bytes]) -> Memo
         return Memory()
 
 
-def of_another_format(data: Mapping[str, str]) -> bool:
-    """Whether something was written, but not in the format of `VERSION`."""
+def format_of(data: Mapping[str, str]) -> int | None:
+    """The format in which something was written; None where nothing was that tells its own."""
     try:
-        return bool(json.loads(data[STATE])["version"] != VERSION)
+        return int(json.loads(data[STATE])["version"])
     except (KeyError, TypeError, ValueError):
-        return False
+        return None
 
 
 def moved(before: State, after: State, policy: Policy) -> bool:

@@ -258,7 +258,7 @@ def test_a_report_without_a_history_is_not_written(tmp_path: Path) -> None:
 
 def test_a_report_that_cannot_be_written_names_the_file(found: Found, tmp_path: Path) -> None:
     """A folder that is not there."""
-    with pytest.raises(NothingKnown, match=r"nowhere/report\.html"):
+    with pytest.raises(NothingKnown, match=r"nowhere/report\.html cannot be written: no such file"):
         write_report(found, tmp_path / "nowhere" / "report.html", now=END)
 
 
@@ -294,5 +294,5 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
         importlib.import_module("speculative_operator.cli.main").main()
 
     assert ended.value.code == (
-        f"error: the package {missing} is not installed: pip install 'speculative-operator[cli]'"
+        f"error: the package {missing} is not installed: from a checkout: pip install '.[cli]'"
     )

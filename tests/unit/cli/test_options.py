@@ -57,6 +57,17 @@ def test_a_call_that_means_nothing_says_what_is_missing(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["report", "replay"])
+def test_a_command_without_a_model_shows_its_own_usage(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of all commands does not say what this one takes."""
+    with pytest.raises(SystemExit):
+        read_options([command], {})
+
+    assert capsys.readouterr().err.startswith(f"usage: kubectl speculation {command} ")
+
+
 def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     """It must fit the operator's."""
     with pytest.raises(SystemExit) as ended:

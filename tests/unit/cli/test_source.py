@@ -100,7 +100,9 @@ async def test_a_memory_of_another_version_is_told_from_none(
     cluster = Cluster({"SpeculativeModel": recorded.model, "ConfigMap": memory})
 
     for found in (from_file(path), await from_cluster(cluster, "prod", "qwen")):
-        with pytest.raises(NothingKnown, match="an operator of another version"):
+        with pytest.raises(
+            NothingKnown, match="in memory format 1, and this command reads format 3: take"
+        ):
             found.recorded()
 
 
@@ -130,5 +132,16 @@ def test_a_file_that_is_no_config_map_says_how_to_save_one(tmp_path: Path, text:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """A typing error."""
-    with pytest.raises(NothingKnown, match="no-such-file"):
+    with pytest.raises(
+        NothingKnown, match="no-such-file cannot be read: no such file or directory"
+    ):
         from_file(tmp_path / "no-such-file")
+
+
+def test_a_file_that_is_no_yaml_says_where_it_is_wrong(tmp_path: Path) -> None:
+    """In a line, as everything that the command complains of."""
+    path = tmp_path / "memory.yaml"
+    path.write_text("data:\n  a: b: c\n")
+
+    with pytest.raises(NothingKnown, match=r"no YAML: .* in line 2$"):
+        from_file(path)

@@ -70,5 +70,23 @@ async def test_a_file_that_is_wrong_is_named(tmp_path: Path, context: str | None
     if context is None:
         file.write_text("contexts: {")
 
-    with pytest.raises(ClusterFault, match="config"):
+    with pytest.raises(ClusterFault, match="config") as fault:
         await load_as_user(str(file), context)
+
+    assert "\n" not in str(fault.value)
+
+
+async def test_a_program_for_credentials_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The library would go on without a token, and the API server's 401 says nothing of why."""
+    file = a_kubeconfig(tmp_path / "config")
+    config = json.loads(file.read_text())
+    called = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login"}
+    config["users"] = [{**user, "user": {"exec": called}} for user in config["users"]]
+    file.write_text(json.dumps(config))
+
+    with pytest.raises(
+        ClusterFault, match=r"no credentials: No such file .*'no-such-login'"
+    ) as told:
+        await load_as_user(str(file), None)
+
+    assert "Errno" not in str(told.value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.support.helm import rendered
+from tests.support.helm import RELEASE, rendered
 from tests.support.pages import DOCS
+from tests.support.rights import rules_of
 
 VERB = re.compile(r"\b(get|list|watch|create|update|patch|delete|deletecollection)\b")
-ACCOUNT = "speculative-operator"
 
 
 def told() -> Iterator[tuple[str, str]]:
@@ -22,17 +22,8 @@ def told() -> Iterator[tuple[str, str]]:
 
 def granted() -> Iterator[tuple[str, str]]:
     """Resource and verb of every role that is bound to the operator's account."""
-    manifests = rendered(rbac={"capacity": True})
-    bound = {
-        manifest["roleRef"]["name"]
-        for manifest in manifests
-        if manifest["kind"] in {"RoleBinding", "ClusterRoleBinding"}
-        and any(subject["name"] == ACCOUNT for subject in manifest["subjects"])
-    }
-    for manifest in manifests:
-        if manifest["kind"] in {"Role", "ClusterRole"} and manifest["metadata"]["name"] in bound:
-            for rule in manifest["rules"]:
-                yield from ((r, verb) for r in rule["resources"] for verb in rule["verbs"])
+    for rule in rules_of(RELEASE, rendered(rbac={"capacity": True})):
+        yield from ((resource, verb) for resource in rule["resources"] for verb in rule["verbs"])
 
 
 def test_the_page_lists_what_the_chart_grants_and_nothing_else() -> None:
