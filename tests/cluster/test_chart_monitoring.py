@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.helm import CHART, RELEASE, of_kind, render, rendered
 
@@ -51,13 +50,6 @@ def test_engines_are_looked_for_where_models_are_served(
     assert engines["spec"]["namespaceSelector"] == selector
     ports = [endpoint["port"] for endpoint in engines["spec"]["podMetricsEndpoints"]]
     assert ports == ["speculation", "http"]
-
-
-def test_the_rules_come_as_they_are() -> None:
-    """Their templates are Prometheus's, not Helm's."""
-    (rule,) = of_kind(rendered(monitoring=EVERYTHING), "PrometheusRule")
-
-    assert rule["spec"] == yaml.safe_load((CHART / "rules" / "alerts.yaml").read_text())
 
 
 def test_each_dashboard_is_a_config_map_that_grafana_finds() -> None:
