@@ -16,8 +16,17 @@ from speculative_operator.tuning import memory
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CHART = CHECKOUT / "charts" / "speculative-operator" / "Chart.yaml"
-GITOPS = ("docs/gitops.md", "examples/gitops/argo-cd/applications.yaml")
-FLUX = "examples/gitops/flux/operator/operator.yaml"
+TO_COPY = (
+    "docs/cli.md",
+    "docs/gitops.md",
+    "docs/operations.md",
+    "docs/quick-start-mi300x.md",
+    "examples/gitops/argo-cd/applications.yaml",
+    "examples/gitops/flux/operator/operator.yaml",
+)
+TAG = re.compile(
+    r"(?:targetRevision: v|tag: v?|TAG=|/operator:|chart |kubectl speculation  )(\d+\.\d+\.\d+)"
+)
 
 FORMATS = {"0.6.0": 3}
 """Which format of memory the versions have. `kubectl speculation` tells by its version whether it
@@ -53,10 +62,10 @@ def test_an_image_is_labelled_with_the_version(image: str) -> None:
     assert f'org.opencontainers.image.version="{__version__}"' in text
 
 
-@pytest.mark.parametrize("file", [*GITOPS, FLUX])
-def test_the_examples_install_this_version(file: str) -> None:
-    """They are copied as they are."""
-    tags = re.findall(r"(?m)(?:targetRevision|tag): v([\d.]+)$", (CHECKOUT / file).read_text())
+@pytest.mark.parametrize("file", TO_COPY)
+def test_what_is_copied_from_pages_and_examples_is_of_this_version(file: str) -> None:
+    """Nobody looks up another one."""
+    tags = TAG.findall((CHECKOUT / file).read_text())
 
     assert tags
     assert set(tags) == {__version__}
