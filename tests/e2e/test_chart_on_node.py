@@ -19,7 +19,7 @@ import yaml
 from local import audit, binaries, buildah, images, install, machine
 from local.access import ClusterAccess
 from local.waiting import wait_for
-from speculative_operator.api.names import PORT_SPECULATION_NUMBER
+from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, Manifest, until
 from tests.support.helm import (
@@ -36,6 +36,7 @@ from tests.support.release import OURS, READY_LIMIT, LiveModel, own_values, unin
 
 MODELS = "speculativemodels.speculation.dev"
 pytestmark = pytest.mark.timeout(600)  # seconds: the first one waits for two installs
+USER_ROLES = (f"clusterrole/{RELEASE}-edit", f"clusterrole/{RELEASE}-view")
 FORBIDDEN = 403
 METRICS_PORT = 8080
 NEW_FIELD = "trialSharePercent"
@@ -264,44 +265,19 @@ def test_the_operator_answers_its_own_metrics(kubectl: Kubectl, upgraded: Upgrad
     assert b"# TYPE" in until("it answers", page)
 
 
-def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
-    api: KubernetesApi, upgraded: Upgraded
+def test_a_second_operator_of_every_namespace_is_refused(
+    kubectl: Kubectl, upgraded: Upgraded
 ) -> None:
-    """No policy is enforced on the local node, so the connections that are open are looked at."""
-    (policy,) = of_kind(rendered(networkPolicy={"enabled": True}), "NetworkPolicy")
-    let_out = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
-    operators = f"app.kubernetes.io/instance={RELEASE}"
-    connected: set[int] = set()
+    """Both would act on each model. One that serves a list beside it is for its owner to see to."""
+    second = ("install", "second", str(CHART), "--namespace=default", "--dry-run=server")
+    values = {**own_values(), "crd": {"create": False}}
 
-    def engines_are_read() -> bool:
-        for pod in api.all("Pod", RELEASE_NAMESPACE, operators):
-            if "deletionTimestamp" not in pod["metadata"]:
-                connected.update(connected_ports(pod))
-        return {443, PORT_SPECULATION_NUMBER} <= connected
+    refused = helm(*second, *on(kubectl.access), values=values)
+    listed = helm(*second, *on(kubectl.access), values={**values, "namespaces": ["default"]})
 
-    until("one that leads has read the engines", engines_are_read, timeout=90)
-
-    assert connected <= let_out
-
-
-def connected_ports(pod: Manifest) -> set[int]:
-    """The other ends' ports of the connections that a pod has opened."""
-    (status,) = pod["status"]["containerStatuses"]
-    task = status["containerID"].removeprefix("containerd://")
-    listing = inside(str(binaries.folder() / "ctr"), "--namespace=k8s.io", "tasks", "ls")
-    pid = next(line.split()[1] for line in listing.splitlines() if line.startswith(task))
-    ends = [
-        tuple(int(end.rpartition(":")[2], 16) for end in line.split()[1:3])
-        for table in ("tcp", "tcp6")
-        for line in inside("cat", f"/proc/{pid}/net/{table}").splitlines()[1:]
-    ]
-    return {there for here, there in ends if there and here != METRICS_PORT}
-
-
-def inside(*command: str) -> str:
-    """What a program says in the node."""
-    argv = machine.require().inside(*command)
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    assert not refused.done
+    assert f"{RELEASE} in namespace {RELEASE_NAMESPACE} serves every namespace" in refused.complaint
+    assert listed.done, listed.complaint
 
 
 def test_an_uninstall_keeps_the_crd_and_all_that_serves(
@@ -311,7 +287,7 @@ def test_an_uninstall_keeps_the_crd_and_all_that_serves(
     since = datetime.now(UTC)
     words = uninstall(kubectl, OURS)
     upgraded.uninstalls.append((since, datetime.now(UTC)))
-    kept = kubectl.attempt("get", "crd", MODELS)
+    kept = kubectl.attempt("get", f"crd/{MODELS}", *USER_ROLES)
     upgrade(kubectl, OURS, CHART, own_values())
     wait_for("the model to be Ready", upgraded.model.is_ready, limit=READY_LIMIT)
 
@@ -341,6 +317,65 @@ def test_another_operator_rolls_nothing(
     assert set(before) < set(after)
     assert len(after) == 2
     assert len(templates) == 1
+
+
+def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
+    api: KubernetesApi, kubectl: Kubectl, upgraded: Upgraded
+) -> None:
+    """No policy is enforced on the local node, so the connections that are open are looked at for
+    as long as a revision is tried: a connection that was closed is seen for a minute more.
+
+    The pod sees the API server's Service, a policy the port behind it, and the policy allows both.
+    """
+    (policy,) = of_kind(rendered(networkPolicy={"enabled": True}), "NetworkPolicy")
+    to_api_server, to_engines = (
+        {port["port"] for port in rule["ports"]} for rule in policy["spec"]["egress"]
+    )
+    connected: set[int] = set()
+
+    def has_tried_it() -> bool:
+        for pod in api.all("Pod", RELEASE_NAMESPACE, f"app.kubernetes.io/instance={RELEASE}"):
+            connected.update(connected_ports(pod))
+        return to_engines <= connected and upgraded.model.is_settled()
+
+    upgraded.model.patch({"runtime": {"env": [{"name": "ANY", "value": "tried"}]}})
+    until("a revision is tried and the engines are read", has_tried_it, timeout=120, interval=1)
+    slices = json.loads(
+        kubectl(
+            "get", "endpointslices", "--namespace=default",
+            "--selector=kubernetes.io/service-name=kubernetes", "--output=json",
+        )
+    )  # fmt: skip
+    behind = {port["port"] for each in slices["items"] for port in each["ports"]}
+
+    assert to_engines == {PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER}
+    assert connected <= to_api_server | to_engines
+    assert connected & to_api_server
+    assert behind
+    assert behind <= to_api_server
+
+
+def connected_ports(pod: Manifest) -> set[int]:
+    """The other ends' ports of the connections that a pod has opened; none of one that has not
+    started yet, or is gone."""
+    statuses = pod["status"].get("containerStatuses", ())
+    wanted = {status.get("containerID", "").removeprefix("containerd://") for status in statuses}
+    listing = inside(str(binaries.folder() / "ctr"), "--namespace=k8s.io", "tasks", "ls")
+    tasks = (line.split()[:2] for line in listing.splitlines()[1:])
+    ends = [
+        tuple(int(end.rpartition(":")[2], 16) for end in line.split()[1:3])
+        for task, pid in tasks
+        if task in wanted
+        for line in inside("cat", f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6").splitlines()
+        if "local_address" not in line
+    ]
+    return {there for here, there in ends if there and here != METRICS_PORT}
+
+
+def inside(*command: str) -> str:
+    """What a program says in the node; nothing of a process that has just ended."""
+    argv = machine.require().inside(*command)
+    return subprocess.run(argv, check=False, capture_output=True, text=True).stdout
 
 
 def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:

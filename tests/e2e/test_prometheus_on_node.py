@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +20,11 @@ from tests.support import models
 from tests.support.api import KubernetesApi, condition, until
 from tests.support.discovery import discovered
 from tests.support.external_metrics import autoscaler, external_metric
+from tests.support.helm import CHART
 from tests.support.prometheus import Prometheus, as_documented, prometheus
 from tests.support.served import Served, apply, settle
 from tests.support.traffic import traffic
 
-CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
 TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
 CLIENTS = 4
 SLOTS, CROWD = 8, 32

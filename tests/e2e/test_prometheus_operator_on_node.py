@@ -14,19 +14,19 @@ from tests.e2e.conftest import Operator
 from tests.support import models
 from tests.support.api import KubernetesApi, until
 from tests.support.discovery import discovered
+from tests.support.helm import CHART, RELEASE
 from tests.support.prometheus import Prometheus, prometheus, scraped
 from tests.support.prometheus_operator import generated, prometheus_operator, select_everything
 from tests.support.served import apply
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-RELEASE = "speculative-operator"
 MONITORED = {
     "podMonitor": {"enabled": True, "interval": "1s", "labels": {}},
     "rules": {"enabled": True, "labels": {}},
     "dashboards": {"enabled": True, "labels": {"grafana_dashboard": "1"}},
 }
-ALERTS = 6
+ALERTS = (CHART / "rules" / "alerts.yaml").read_text().count("- alert: ")
 
 
 @pytest.fixture

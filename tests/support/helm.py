@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from local import binaries
+from local import binaries, install
 from local.access import ClusterAccess
 from tests.support.kubectl import Answer
 
-CHART = Path(__file__).resolve().parents[2] / "charts" / "speculative-operator"
-RELEASE = "speculative-operator"
-RELEASE_NAMESPACE = "speculative-system"
+CHART, RELEASE, RELEASE_NAMESPACE = install.CHART, install.RELEASE, install.NAMESPACE
+"""As the local cluster has them."""
 REPLICAS: int = yaml.safe_load((CHART / "values.yaml").read_text())["replicas"]
 """Operators that the chart installs."""
 

@@ -13,9 +13,9 @@ import yaml
 import live_speculation
 from speculative_operator import __version__
 from speculative_operator.tuning import memory
+from tests.support.helm import CHART
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-CHART = CHECKOUT / "charts" / "speculative-operator" / "Chart.yaml"
 TO_COPY = (
     "docs/cli.md",
     "docs/gitops.md",
@@ -40,7 +40,7 @@ def test_a_new_format_of_memory_is_a_new_version() -> None:
 
 def test_chart_operator_and_plugin_have_one_version() -> None:
     """They were tested together; the chart's is the tag of both images."""
-    chart = yaml.safe_load(CHART.read_text())
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
     assert chart["version"] == chart["appVersion"] == __version__
     assert live_speculation.__version__ == __version__
