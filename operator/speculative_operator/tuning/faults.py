@@ -126,9 +126,9 @@ def weak(window: Window, method: str) -> bool:
 
 
 def recovered(window: Window) -> bool:
-    """Whether the few drafts of a probe show a sound draft again, by one standard error."""
+    """Whether the few drafts of one probe show a sound draft again, by two standard errors."""
     drafted, accepted = first_tokens(window)
-    return drafted >= LEAST_PROBED and accepted > WEAK + _error(drafted)
+    return drafted >= LEAST_PROBED and accepted > WEAK + 2 * _error(drafted)
 
 
 def _error(drafted: float) -> float:

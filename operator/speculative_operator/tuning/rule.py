@@ -28,11 +28,16 @@ HYSTERESIS = 0.008
 FALLBACK_SLACK = 0.02
 """How much less than the minimum gain keeps speculation on, once it is."""
 
+SURELY = 2.0
+"""Standard errors by which steps of K=0 have to be longer than those with a faulty draft, or it is
+played: they are not, unless the engine makes them so."""
+
 
 class Option(NamedTuple):
     """What K instead of the one in force would bring: log of goodput's change, with the bonus of
     K=0 in `gain`, without it in `plain`; `step` is the log of the step time's change. One that was
-    not `measured`, or whose last time contradicted it (`doubted`), is looked at, not chosen."""
+    not `measured`, or whose last time contradicted it (`doubted`), is looked at, not chosen; one
+    that is `alone` was timed once and not confirmed."""
 
     k: int
     gain: float
@@ -41,6 +46,7 @@ class Option(NamedTuple):
     error: float
     measured: bool
     doubted: bool
+    alone: bool = False
 
 
 def bonus(k: int, now: int, policy: Policy) -> float:
@@ -75,6 +81,7 @@ def options(now: int, cost: Cost, lengths: Lengths, policy: Policy) -> tuple[Opt
                 error=math.sqrt(ratio.variance + other.variance + length.variance),
                 measured=is_measured(ratio),
                 doubted=k in cost.held or now in cost.held,
+                alone=k in cost.alone,
             )
         )
     return tuple(found)
@@ -83,11 +90,16 @@ def options(now: int, cost: Cost, lengths: Lengths, policy: Policy) -> tuple[Opt
 def best(found: Sequence[Option], policy: Policy, *, given_up: bool = False) -> Option | None:
     """The known K that the objective asks for instead of the one in force, or None.
 
-    A draft that is `given_up` brings nothing at any K: the shortest that is allowed, known or not.
+    A draft that is `given_up` is taken to bring nothing: then it is the shortest K that is allowed,
+    known or not, unless its steps are surely the longer ones.
     """
-    if given_up:
-        return next((option for option in found if option.k == policy.arms[0]), None)
     known = [option for option in found if option.measured and not option.doubted]
+    if given_up:
+        shortest = next((option for option in found if option.k == policy.arms[0]), None)
+        if shortest is None:
+            known = [option for option in known if option.step < -SURELY * option.error]
+        elif shortest not in known or not _surely_longer(shortest):
+            return shortest
     fastest = max(known, key=lambda option: option.gain, default=None)
     if fastest is not None and fastest.gain <= HYSTERESIS:
         fastest = None
@@ -99,6 +111,11 @@ def best(found: Sequence[Option], policy: Policy, *, given_up: bool = False) -> 
     if fastest is None or least <= 0.0:
         within = [option for option in within if option.step < -HYSTERESIS]
     return min(within, key=lambda option: option.step, default=None)
+
+
+def _surely_longer(option: Option) -> bool:
+    """Whether more than one look says that steps take longer than those of the K in force."""
+    return option.step > SURELY * option.error and not option.alone
 
 
 def contended(

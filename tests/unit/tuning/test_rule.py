@@ -89,6 +89,40 @@ def test_a_length_in_doubt_is_not_chosen() -> None:
     assert best((by_length[2],), a_policy()) is None
 
 
+ZERO = Option(0, 0.1, -0.1, step=0.05, error=0.02, measured=True, doubted=False)
+"""Its steps are surely longer than those of the K in force."""
+
+
+@pytest.mark.parametrize(
+    ("zero", "winner"),
+    [
+        (ZERO._replace(step=-0.2), 0),
+        (ZERO._replace(step=0.03), 0),
+        (ZERO._replace(gain=-0.1), None),
+        (ZERO._replace(gain=-0.1, alone=True), 0),
+        (ZERO._replace(gain=-0.1, doubted=True), 0),
+        (ZERO._replace(gain=-0.1, measured=False), 0),
+    ],
+)
+def test_a_draft_given_up_proposes_nothing_unless_such_steps_are_surely_longer(
+    zero: Option, winner: int | None
+) -> None:
+    """It is told to be faulty: the noise of step times is no reason to wait. What is known for
+    sure is one: steps at K=0 may miss the graphs that others have."""
+    chosen = best((zero, option(1, -0.1)), a_policy(), given_up=True)
+
+    assert (chosen.k if chosen else None) == winner
+
+
+def test_a_draft_given_up_proposes_again_only_where_steps_are_surely_shorter_with_it() -> None:
+    """K=0 in force."""
+    longer = option(2, 0.05)._replace(step=0.01)
+    shorter = option(1, 0.03, error=0.02)._replace(step=-0.05)
+
+    assert best((longer,), a_policy(), given_up=True) is None
+    assert best((longer, shorter), a_policy(), given_up=True) == shorter
+
+
 # Objective Latency.
 
 
