@@ -102,7 +102,7 @@ def _faults(engines: Collection[Engine], state: State, now: float) -> Iterator[F
     """Worst first; of equal ones the engine that has run longest."""
     oldest = sorted(engines, key=lambda engine: now if engine.started is None else engine.started)
     answering = [engine for engine in oldest if not engine.hangs]
-    odd = {s.uid for s in state.replicas.odd if s.sign is Sign.COUNTERS}
+    odd = {s.uid for s in state.replicas.odd if s.sign is Sign.SILENCE}
     broken = state.broken
     silent = broken is not None and broken.said and broken.reason is Reason.NO_DRAFTS
     for engine in oldest:

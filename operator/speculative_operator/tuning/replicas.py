@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from speculative_operator.api.conditions import Reason
 from speculative_operator.tuning import likeness, replica_texts
 from speculative_operator.tuning.acceptance import Acceptance
 from speculative_operator.tuning.comparison import Comparison
@@ -65,11 +66,13 @@ def judged(
     if len(present) < 2:
         return Judged(Replicas(levels=replicas.levels), frozenset())
     said = {sign: frozenset(s.uid for s in replicas.odd if s.sign is sign) for sign in Sign}
-    counters = _counters(parts, method)
-    whole = {uid: part for uid, part in parts.items() if not counters.ratios[uid]}
+    counters, silence = _broken(parts, method)
+    broken_by = {uid: max(counters.ratios[uid], silence.ratios[uid]) for uid in parts}
+    whole = {uid: part for uid, part in parts.items() if not broken_by[uid]}
     usual = _usual(replicas, acceptance)
     findings = {
         Sign.COUNTERS: counters,
+        Sign.SILENCE: silence,
         Sign.ACCEPTANCE: _acceptance(whole, said[Sign.ACCEPTANCE], usual[Sign.ACCEPTANCE], method),
         Sign.STEP_TIME: _step_times(whole, said[Sign.STEP_TIME], usual[Sign.STEP_TIME]),
     }
@@ -93,16 +96,22 @@ def _usual(replicas: Replicas, acceptance: Acceptance) -> Mapping[Sign, Measures
     return usual | {split.sign: {} for split in replicas.splits}
 
 
-def _counters(parts: Mapping[str, Part], method: str) -> Finding:
-    """Counters that only some replicas have broken; where all have, it is no one's own."""
+def _broken(parts: Mapping[str, Part], method: str) -> tuple[Finding, Finding]:
+    """Counters that only some replicas have broken, and those of replicas that are silent; where
+    all are broken, it is no one's own."""
     faults = {uid: broken(part.window, method) for uid, part in parts.items()}
     texts = {
         uid: replica_texts.of_counters(parts[uid].name, fault.message)
         for uid, fault in faults.items()
         if fault is not None
     }
-    odd = texts if len(texts) < len(parts) else {}
-    return Finding({uid: FAR if uid in odd else 0.0 for uid in parts}, texts)
+    silent = {uid for uid, fault in faults.items() if fault and fault.reason is Reason.NO_DRAFTS}
+    odd = texts.keys() if len(texts) < len(parts) else set()
+    contradictory, quiet = (
+        Finding({uid: FAR if uid in odd & of else 0.0 for uid in parts}, texts)
+        for of in (texts.keys() - silent, silent)
+    )
+    return contradictory, quiet
 
 
 def _acceptance(

@@ -26,11 +26,13 @@ FORGOTTEN = 24
 
 
 class Sign(StrEnum):
-    """What is compared."""
+    """What is compared. Without drafts for its own part a replica is silent; counters that
+    contradict each other are another matter."""
 
     ACCEPTANCE = "acceptance"
     STEP_TIME = "step time"
     COUNTERS = "counters"
+    SILENCE = "silence"
 
 
 @dataclass(frozen=True, slots=True)

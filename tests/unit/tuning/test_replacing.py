@@ -26,9 +26,13 @@ OLD = Engine("old", ready=True, routed=True, started=0.0)
 NEW = Engine("new", ready=True, routed=True, started=NOW - 60)
 SILENT = State(broken=Broken(Reason.NO_DRAFTS, "none", windows=2))
 DECAYS = State(aging=Aging(message="falls"))
-ODD = State(
-    replicas=Replicas((Standing("new", "new", Sign.COUNTERS, Suspicion(2.0, said=True), "odd"),))
-)
+
+
+def odd(sign: Sign) -> State:
+    """The newer one is out of line."""
+    return State(
+        replicas=Replicas((Standing("new", "new", sign, Suspicion(2.0, said=True), "odd"),))
+    )
 
 
 def hung(engine: Engine) -> Engine:
@@ -47,7 +51,7 @@ def test_a_hung_engine_goes_also_if_it_is_alone() -> None:
     [
         (SILENT, "old", Reason.NO_DRAFTS),
         (DECAYS, "old", Reason.ACCEPTANCE_DECAYS),
-        (ODD, "new", Reason.NO_DRAFTS),
+        (odd(Sign.SILENCE), "new", Reason.NO_DRAFTS),
     ],
 )
 def test_one_that_answers_goes_only_while_another_serves(
@@ -85,6 +89,12 @@ def test_a_pod_off_the_service_is_no_other_that_serves() -> None:
 def hangs_lately() -> tuple[Replaced, ...]:
     """A hung pod was replaced some minutes ago."""
     return (Replaced("gone", Reason.ENGINE_HANGS, NOW - 600),)
+
+
+@pytest.mark.parametrize("sign", [sign for sign in Sign if sign is not Sign.SILENCE])
+def test_one_that_is_only_unlike_the_others_stays(sign: Sign) -> None:
+    """Its traffic may be, or its node; and counters that contradict each other no restart mends."""
+    assert replacement([OLD, NEW], 2, odd(sign), NOW) is None
 
 
 def test_a_sound_fleet_stays() -> None:

@@ -11,7 +11,7 @@ from speculative_operator.tuning.acceptance import Acceptance
 from speculative_operator.tuning.page import Counts, Phase, RowKey
 from speculative_operator.tuning.prior import SEQUENTIAL
 from speculative_operator.tuning.replicas import Judged, Part, judged
-from speculative_operator.tuning.standings import FORGOTTEN, MOST_WATCHED, Replicas
+from speculative_operator.tuning.standings import FORGOTTEN, MOST_WATCHED, Replicas, Sign
 from speculative_operator.tuning.window import Window, merged
 from tests.support.windows import DEAD, NOISY, STEP_MS, Traffic
 
@@ -181,6 +181,7 @@ def test_counters_that_one_replica_alone_has_broken_are_its_own() -> None:
     watch.see_windows([silent, SOUND.window({4: 100})])
 
     assert watch.odd == ["pod-0"]
+    assert watch.replicas.odd[0].sign is Sign.SILENCE
     assert "make no drafts" in watch.replicas.odd[0].text
 
 

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from live_speculation.ledger import HELD, Ledger, Outcome, Step
 from speculative_operator.api.conditions import Reason
 from speculative_operator.tuning.cost import step_time
+from speculative_operator.tuning.faults import broken
+from speculative_operator.tuning.memory import read_positions, read_rows
 from speculative_operator.tuning.page import Counts, Phase, Position, Proposed, RowKey
 from speculative_operator.tuning.window import NoEvidence, Window, difference, merged
 from tests.support.windows import Traffic, a_page
@@ -37,6 +40,35 @@ def test_a_row_that_appears_counts_from_zero() -> None:
 
     assert isinstance(window, Window)
     assert window.rows[KEY].steps == 10
+
+
+def test_times_that_were_held_back_are_left_out_of_the_window_in_which_they_come() -> None:
+    """The first steps of a row are counted at once and timed later: their tokens, beside the few
+    requests of a window that ends in between, would contradict its counters."""
+    ledger, pages = Ledger(), []
+    for booked in (HELD - 1, 1, 10):
+        for _ in range(booked):
+            ledger.book(Step(4, 4, mixed=False, timed=True, began=0.0), 0.02, 8, DRAFTED)
+        pages.append(a_page(_told(ledger)))
+    first, second, third = pages
+
+    held = difference(first.counters, second, 5.0)
+    timed = difference(second.counters, third, 5.0)
+
+    assert isinstance(held, Window)
+    assert held.rows[KEY]._replace(requests=0, drafts=0, draft_tokens=0, accepted=0) == Counts()
+    assert held.rows[KEY].requests == 4
+    assert broken(held, "eagle3") is None
+    assert isinstance(timed, Window)
+    assert (timed.rows[KEY].steps, timed.rows[KEY].generated) == (10, 80)
+
+
+DRAFTED = Outcome(drafts=4, draft_tokens=16, accepted=4, drafted_at=(4,) * 4, accepted_at=(4,))
+
+
+def _told(ledger: Ledger) -> Window:
+    books = ledger.copy()
+    return Window(5.0, rows=read_rows(books.rows), positions=read_positions(books.positions))
 
 
 def test_rows_that_did_not_grow_are_left_out() -> None:
