@@ -1,7 +1,8 @@
-"""Engines without traffic for pods that run nowhere: the real plugin, without a vLLM around it.
+"""Engines under load for pods that run nowhere: simulated steps with the real plugin, without a
+process of their own.
 
 Each reads the schedule of its model from the watched ConfigMap, as it would from the kubelet's
-file, and shows it on its page.
+file, and makes its steps up to now whenever somebody looks at its page.
 """
 
 from __future__ import annotations
@@ -9,34 +10,63 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
-from live_speculation.live import Engine, LiveSpeculation
-from live_speculation.pages import state_json
 from live_speculation.schedule import Schedule, ScheduleRefused, parse
-from speculative_operator.api.names import LABEL_MODEL, PORT_SPECULATION_NUMBER
+from local.simulated_engine.arguments import parse_arguments
+from local.simulated_engine.assembly import assemble, choose_group
+from local.simulated_engine.draft import Draft, Noise
+from local.virtual_time.engine import Traffic, VirtualEngine
+from speculative_operator.api.names import PORT_SPECULATION_NUMBER
 from tests.support.api import KubernetesApi, Manifest
 
-CAPACITY = 7
-LENGTHS = frozenset(range(CAPACITY + 1))
+GROUP = choose_group("Qwen/Qwen3-8B", "eagle3", "gsm8k")
+CLIENTS, SLOWDOWN = 8, 2.0
+"""Some hundred drafts a second, for few steps of the test's own processor time."""
+
 WATCH_SECONDS = 2
 """After which a watch begins anew, and sees whether it is still wanted."""
 
 
-@dataclass
 class Played:
     """One model's engine and all schedules that were ever written for it."""
 
-    live: LiveSpeculation = field(
-        default_factory=lambda: LiveSpeculation(
-            Engine("0.33.0", "V2", "eagle3", CAPACITY, 256, LENGTHS)
-        )
-    )
-    schedules: list[Schedule] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    _version: int = 0
+    def __init__(self, pod: Manifest, folder: Path, *, seed: int) -> None:
+        """As its pod would start it."""
+        (container,) = pod["spec"]["containers"]
+        arguments = parse_arguments(["serve", *container["args"]])
+        draft = Draft(GROUP, noise=Noise(), seed=seed)
+        live = assemble(arguments, draft, plugin=True).live
+        assert live is not None
+        folder.mkdir()
+        self.schedules: list[Schedule] = []
+        self.refused: list[str] = []
+        self._judge = live
+        """Is offered each schedule; the engine itself reads the newest twice a second."""
+        self._version = 0
+        self._engine = VirtualEngine(arguments, draft, folder, epoch=time.time(), seed=seed)
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._engine.change(0.0, slowdown=SLOWDOWN)
+        self._engine.send(0.0, Traffic(CLIENTS))
+
+    @property
+    def tables(self) -> list[tuple[tuple[int, int, int], ...]]:
+        """Those played, each once until there was another one."""
+        tables = [schedule.table for schedule in self.schedules]
+        return [table for n, table in enumerate(tables) if not n or table != tables[n - 1]]
+
+    def meet(self, acceptance: float) -> None:
+        """Other prompts from now on; see `World`."""
+        with self._lock:
+            self._engine.change(self._now(), acceptance=acceptance)
+
+    def page(self) -> str:
+        """The plugin's, of now."""
+        with self._lock:
+            return self._engine.page(self._now())
 
     def take(self, config_map: Manifest) -> None:
         """A state of the ConfigMap: known ones come again with each watch."""
@@ -44,17 +74,23 @@ class Played:
         if version <= self._version:
             return
         self._version = version
+        text: str = config_map["data"]["schedule.json"]
+        with self._lock:
+            self._engine.write_schedule(self._now(), text)
         try:
-            schedule = parse(config_map["data"]["schedule.json"].encode(), LENGTHS)
+            schedule = parse(text.encode(), self._judge.engine.lengths)
         except ScheduleRefused as refusal:
             self.refused.append(str(refusal))
             return
         if not self.schedules or self.schedules[-1].digest != schedule.digest:
             self.schedules.append(schedule)
-        self.live.offer(schedule)
-        self.live.table(time.monotonic())
-        if self.live.error:
-            self.refused.append(self.live.error)
+        self._judge.offer(schedule)
+        self._judge.table(time.monotonic())
+        if self._judge.error:
+            self.refused.append(self._judge.error)
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
 
 
 @contextlib.contextmanager
@@ -65,7 +101,7 @@ def page(played: Played, address: str) -> Iterator[None]:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(state_json(played.live).encode())
+            self.wfile.write(played.page().encode())
 
         def log_message(self, *_: object) -> None:
             """Quiet."""
@@ -80,16 +116,17 @@ def page(played: Played, address: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def playing(api: KubernetesApi, namespace: str, engines: Mapping[str, Played]) -> Iterator[None]:
-    """Hands each model's schedule to its engine until the body is left."""
+def watching(
+    api: KubernetesApi, kind: str, namespace: str, take: Callable[[Manifest], None]
+) -> Iterator[None]:
+    """Hands on each state of each object of a kind until the body is left; known ones come again
+    with each watch."""
     over = threading.Event()
 
     def follow() -> None:
         while not over.is_set():
-            for config_map in api.watch("ConfigMap", namespace, WATCH_SECONDS):
-                played = engines.get(config_map["metadata"].get("labels", {}).get(LABEL_MODEL, ""))
-                if played is not None and "schedule.json" in config_map.get("data", {}):
-                    played.take(config_map)
+            for found in api.watch(kind, namespace, WATCH_SECONDS):
+                take(found)
 
     thread = threading.Thread(target=follow)
     thread.start()
