@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-from local import audit, binaries, buildah, images, install, machine
+from local import audit, buildah, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
 from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
 from tests.conftest import RUN_LABEL
-from tests.support.api import KubernetesApi, Manifest, until
+from tests.support.api import KubernetesApi, until
+from tests.support.connections import connected_ports
 from tests.support.helm import (
     CHART,
     RELEASE,
@@ -38,7 +38,6 @@ MODELS = "speculativemodels.speculation.dev"
 pytestmark = pytest.mark.timeout(600)  # seconds: the first one waits for two installs
 USER_ROLES = (f"clusterrole/{RELEASE}-edit", f"clusterrole/{RELEASE}-view")
 FORBIDDEN = 403
-METRICS_PORT = 8080
 NEW_FIELD = "trialSharePercent"
 """Of spec.tuning; the older chart of these tests does not know it."""
 
@@ -353,29 +352,6 @@ def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
     assert connected & to_api_server
     assert behind
     assert behind <= to_api_server
-
-
-def connected_ports(pod: Manifest) -> set[int]:
-    """The other ends' ports of the connections that a pod has opened; none of one that has not
-    started yet, or is gone."""
-    statuses = pod["status"].get("containerStatuses", ())
-    wanted = {status.get("containerID", "").removeprefix("containerd://") for status in statuses}
-    listing = inside(str(binaries.folder() / "ctr"), "--namespace=k8s.io", "tasks", "ls")
-    tasks = (line.split()[:2] for line in listing.splitlines()[1:])
-    ends = [
-        tuple(int(end.rpartition(":")[2], 16) for end in line.split()[1:3])
-        for task, pid in tasks
-        if task in wanted
-        for line in inside("cat", f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6").splitlines()
-        if "local_address" not in line
-    ]
-    return {there for here, there in ends if there and here != METRICS_PORT}
-
-
-def inside(*command: str) -> str:
-    """What a program says in the node; nothing of a process that has just ended."""
-    argv = machine.require().inside(*command)
-    return subprocess.run(argv, check=False, capture_output=True, text=True).stdout
 
 
 def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:
