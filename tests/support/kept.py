@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from speculative_operator.api.names import LABEL_MODEL
-from speculative_operator.controller.times import rfc3339
+from speculative_operator.controller.seen.times import rfc3339
 from speculative_operator.tuning.history import Entry, entries
 from speculative_operator.tuning.memory import Memory, from_data
 from speculative_operator.tuning.verdict import Change
