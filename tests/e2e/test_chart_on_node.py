@@ -18,18 +18,14 @@ import yaml
 from local import audit, buildah, images, install
 from local.access import ClusterAccess
 from local.waiting import wait_for
-from speculative_operator.api.names import PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, until
-from tests.support.connections import connected_ports
 from tests.support.helm import (
     CHART,
     RELEASE,
     RELEASE_NAMESPACE,
     helm,
-    of_kind,
     on,
-    rendered,
 )
 from tests.support.kubectl import Kubectl
 from tests.support.release import OURS, READY_LIMIT, LiveModel, own_values, uninstall, upgrade
@@ -316,42 +312,6 @@ def test_another_operator_rolls_nothing(
     assert set(before) < set(after)
     assert len(after) == 2
     assert len(templates) == 1
-
-
-def test_the_operator_connects_to_nothing_that_its_network_policy_shuts(
-    api: KubernetesApi, kubectl: Kubectl, upgraded: Upgraded
-) -> None:
-    """No policy is enforced on the local node, so the connections that are open are looked at for
-    as long as a revision is tried: a connection that was closed is seen for a minute more.
-
-    The pod sees the API server's Service, a policy the port behind it, and the policy allows both.
-    """
-    (policy,) = of_kind(rendered(networkPolicy={"enabled": True}), "NetworkPolicy")
-    to_api_server, to_engines = (
-        {port["port"] for port in rule["ports"]} for rule in policy["spec"]["egress"]
-    )
-    connected: set[int] = set()
-
-    def has_tried_it() -> bool:
-        for pod in api.all("Pod", RELEASE_NAMESPACE, f"app.kubernetes.io/instance={RELEASE}"):
-            connected.update(connected_ports(pod))
-        return to_engines <= connected and upgraded.model.is_settled()
-
-    upgraded.model.patch({"runtime": {"env": [{"name": "ANY", "value": "tried"}]}})
-    until("a revision is tried and the engines are read", has_tried_it, timeout=120, interval=1)
-    slices = json.loads(
-        kubectl(
-            "get", "endpointslices", "--namespace=default",
-            "--selector=kubernetes.io/service-name=kubernetes", "--output=json",
-        )
-    )  # fmt: skip
-    behind = {port["port"] for each in slices["items"] for port in each["ports"]}
-
-    assert to_engines == {PORT_HTTP_NUMBER, PORT_SPECULATION_NUMBER}
-    assert connected <= to_api_server | to_engines
-    assert connected & to_api_server
-    assert behind
-    assert behind <= to_api_server
 
 
 def test_the_operator_is_never_refused_what_it_asks_for(upgraded: Upgraded) -> None:
