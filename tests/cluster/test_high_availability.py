@@ -19,7 +19,7 @@ import pytest
 
 from local import audit
 from local.access import ClusterAccess
-from speculative_operator.api.names import LABEL_MODEL
+from speculative_operator.api.names import ANNOTATION_LOOK, LABEL_MODEL
 from tests.conftest import RUN_LABEL
 from tests.support.api import KubernetesApi, Manifest, until
 from tests.support.kept import Kept, decision, remembered
@@ -38,8 +38,8 @@ EDITS_EVERY = 0.25
 OFTEN = {"window": QUICK_WINDOWS, "trialSharePercent": 40}
 """For decisions within seconds."""
 
-FORESEEN, UNFORESEEN = 1.0, 0.02
-"""How often drafts of the tuned models' prompts are accepted, of the usual share."""
+FORESEEN, UNFORESEEN = 1.0, 0.3
+"""How well drafts foresee the prompts of the tuned models: see `World.acceptance`."""
 
 Tell = Callable[[str, object], None]
 
@@ -58,9 +58,13 @@ class Play:
     turns: Iterator[tuple[float, float]]
 
     def turn(self) -> None:
-        """Traffic changes: of one tuned model the draft foresees less, of the other more."""
+        """Traffic changes: of one tuned model the draft foresees less, of the other more. The user
+        asks for a look at both, which whoever leads next has to obey."""
         for name, acceptance in zip(TUNED, next(self.turns), strict=True):
             self.engines[name].meet(acceptance)
+            place, asked = self.places[name], f"prompts foreseen {acceptance}"
+            look = {"metadata": {"annotations": {ANNOTATION_LOOK: asked}}}
+            place.api.merge(MODEL, place.namespace, name, look)
 
     def wait_decided(self) -> None:
         """Until who leads now has decided anew on what it has measured."""
