@@ -11,7 +11,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from local import binaries, images, kubectl, machine
+import yaml
+
+from local import binaries, images, kubectl, machine, node_images
 from local.addresses import NODE_ADDRESS
 from local.kubeconfig import CONTEXT
 from local.layout import KUBECONFIG
@@ -20,6 +22,9 @@ from local.paths import CHECKOUT
 from local.waiting import say
 
 CHART = CHECKOUT / "charts" / "speculative-operator"
+EXAMPLE = CHECKOUT / "examples" / "local-simulated.yaml"
+"""Its image is there under the name that it writes."""
+
 RELEASE = "speculative-operator"
 NAMESPACE = "speculative-system"
 PROMETHEUS_PORT = 9090
@@ -82,6 +87,8 @@ def install(extra: Mapping[str, object] | None = None) -> Mapping[str, str]:
     node = machine.require()
     references = images.build()
     images.load(tuple(references.values()))
+    shown = yaml.safe_load(EXAMPLE.read_text())["spec"]["runtime"]["image"]
+    node_images.name(node, binaries.folder(), references["simulated-engine"], shown)
     kubectl.run(node, "apply", "--server-side", "--filename=-", stdin=_restricted_namespace())
     say("installing the chart")
     _helm(node, {**values(references), **(extra or {})})

@@ -58,6 +58,12 @@ def load(machine: Machine, binaries: Path, reference: str) -> None:
         raise RuntimeError(f"containerd refused the import of {reference}: {said}")
 
 
+def name(machine: Machine, binaries: Path, reference: str, other: str) -> None:
+    """Gives an image that is there another name, which it takes away from any other image."""
+    command = _ctr(machine, binaries, "images", "tag", "--force", reference, other)
+    subprocess.run(command, capture_output=True, check=True)
+
+
 def _write(stream: tarfile.TarFile, descriptor: dict[str, object], there: frozenset[str]) -> None:
     """An OCI layout with one image, less the blobs in `there`."""
     reference = json.loads(json.dumps(descriptor))

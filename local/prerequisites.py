@@ -34,6 +34,8 @@ PACKAGES = {
     "/usr/bin/unshare": "util-linux",
     "/usr/bin/openssl": "openssl",
     "/usr/bin/git": "git",
+    "/usr/bin/jq": "jq",
+    "/usr/bin/curl": "curl",
     "/usr/bin/lua5.1": "lua5.1",
     "/usr/lib/x86_64-linux-gnu/libnuma.so.1": "libnuma1",
     "/usr/bin/promtool": "prometheus",

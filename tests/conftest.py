@@ -23,6 +23,7 @@ ONE_AFTER_THE_OTHER = frozenset(
         "at_rest",
         "autoscaler_on_node",
         "chart_on_node",
+        "docs_on_node",
         "faulty_engines_on_node",
         "gitops_on_node",
         "image_volume_on_node",

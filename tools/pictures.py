@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from local.simulated_engine.assembly import choose_group
-from local.virtual_time.clock import run
+from local.virtual_time.clock import EPOCH, run
 from local.virtual_time.scene import Scene
 from speculative_operator.cli import figures
 from speculative_operator.cli.source import Record
@@ -18,7 +18,7 @@ from speculative_operator.tuning.memory import from_data
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 PLOTS = {
-    "goodput-over-time.svg": figures.goodput_over_time,
+    "goodput-over-time.svg": lambda played: figures.goodput_over_time(played, EPOCH),
     "expected-goodput.svg": figures.expected_goodput,
     "step-cost.svg": figures.step_cost,
     "acceptance.svg": figures.acceptance_by_position,

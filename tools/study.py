@@ -122,8 +122,8 @@ def speedup_by_length(found: Sequence[Row]) -> str:
     colours = _colours(found)
     targets = sorted({row.target for row in found})
     figure = Figure(figsize=(8.0, 4.4), layout="constrained")
-    panels = figure.subplots(2, 3, sharey=True).flat
-    for axes, target in zip(panels, targets, strict=True):
+    panels = figure.subplots(2, 3, sharey=True)
+    for axes, target in zip(panels.flat, targets, strict=True):
         for method, colour in colours.items():
             of_method = [row for row in found if row.group == (target, method)]
             lengths = sorted({row.length for row in of_method})
@@ -134,7 +134,8 @@ def speedup_by_length(found: Sequence[Row]) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     keys = [Line2D([], [], color=colour, marker="o", markersize=3) for colour in colours.values()]
     figure.legend(keys, list(colours), loc="outside lower center", ncols=len(keys), fontsize=8)
-    figure.supxlabel("K", fontsize=9)
+    for axes in panels[-1]:
+        axes.set_xlabel("K")
     figure.supylabel("speed-up", fontsize=9)
     return as_svg(figure)
 

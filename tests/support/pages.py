@@ -4,9 +4,10 @@ A fence says what its block is, and a block of commands says who runs it:
 
 ```sh run        a test, on the local cluster, all blocks of a page in their order
 ```sh gpu        nobody here: it needs AMD's hardware
-```sh outside    nobody here: it needs a cluster in use, a registry or a hub
+```sh outside    nobody here: it needs a registry, a hub or a controller of somebody else
 ```sh long       nobody in a test: it takes longer than tests have
-```console …     the same four, with `$ ` before what is typed and the answer below
+```console …     the same four, with `$ ` before what is typed and the answer below: its shape is
+                 compared where it is run
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ class Block:
             line.removeprefix("$ ")
             for line in self.text.splitlines(keepends=True)
             if line.startswith("$ ")
+        )
+
+    @property
+    def shown(self) -> str:
+        """What the page says that comes back: of a console, the other lines."""
+        return "".join(
+            line for line in self.text.splitlines(keepends=True) if not line.startswith("$ ")
         )
 
 

@@ -49,44 +49,54 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def goodput_over_time(record: Record) -> str:
-    """Goodput of every window above, K at its batch size below, and the decisions in both."""
+def goodput_over_time(record: Record, start: float | None = None) -> str:
+    """Goodput of every window above, K at its batch size below, and the decisions in both.
+
+    With `start`, a Unix time, in minutes since then: of a model that was played the date tells
+    nothing.
+    """
     found = course.points(record.past)
+
+    def place(unix: float) -> float:
+        return _day(unix) if start is None else (unix - start) / 60
+
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=WIDE, layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
         for part in course.stretches(found):
-            times = [_time(point.at) for point in part]
+            times = [place(point.at) for point in part]
             above.plot(times, [point.goodput for point in part], color=COLOURS[0], linewidth=1.2)
             below.step(times, [point.length for point in part], color=COLOURS[0], where="post")
-        _mark(above, below, course.changes(record.past))
+        _mark(above, below, [(place(each.at), each) for each in course.changes(record.past)])
         above.set_ylim(bottom=0)
         above.set_ylabel("tokens/s a replica")
         below.set_ylabel("K")
         below.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-        locator = AutoDateLocator(tz=UTC)  # type: ignore[no-untyped-call]
-        below.xaxis.set_major_locator(locator)
-        formatter = ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
-        below.xaxis.set_major_formatter(formatter)
+        if start is None:
+            locator = AutoDateLocator(tz=UTC)  # type: ignore[no-untyped-call]
+            below.xaxis.set_major_locator(locator)
+            formatter = ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
+            below.xaxis.set_major_formatter(formatter)
+        else:
+            below.set_xlabel("minutes")
         return as_svg(figure)
 
 
-def _mark(above: Axes, below: Axes, decided: Sequence[Change]) -> None:
-    """A line for each decision, with K before and after at its top."""
+def _mark(above: Axes, below: Axes, decided: Sequence[tuple[float, Change]]) -> None:
+    """A line for each decision at its place, with K before and after at its top."""
     low, high = above.get_xlim()
     labels = [-math.inf, -math.inf]
-    for change in decided:
-        at = float(date2num(_time(change.at)))  # type: ignore[no-untyped-call]
+    for at, change in decided:
         style = ":" if change.advised else "-"
         for axes in (above, below):
             axes.axvline(at, color=CHANGE, linewidth=0.8, linestyle=style, alpha=0.7)
         if len(decided) <= MOST_LABELS:
             text = f"{change.before}\N{RIGHTWARDS ARROW}{change.after}"
-            place = above.get_xaxis_transform()
+            across = above.get_xaxis_transform()
             row = 0 if at - labels[0] > LABEL_WIDTH * (high - low) else 1
             labels[row] = at
             above.text(
-                at, 1.01 + 0.05 * row, text, color=CHANGE, fontsize=7, ha="center", transform=place
+                at, 1.01 + 0.05 * row, text, color=CHANGE, fontsize=7, ha="center", transform=across
             )
 
 
@@ -194,8 +204,9 @@ def _legend(figure: Figure, axes: Axes) -> None:
         figure.legend(fontsize=8, ncols=4, loc="outside lower center")
 
 
-def _time(unix: float) -> datetime:
-    return datetime.fromtimestamp(unix, UTC)
+def _day(unix: float) -> float:
+    """A time as the axis of dates counts."""
+    return float(date2num(datetime.fromtimestamp(unix, UTC)))  # type: ignore[no-untyped-call]
 
 
 def as_svg(figure: Figure) -> str:
