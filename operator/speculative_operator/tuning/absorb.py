@@ -5,7 +5,8 @@ time in SLOW_SHARE is too long by about exp(SLOW), so an update counts for as mu
 to be none, and what may have been an outlier leaves doubt. A time far too long is held out; the
 second in a row of the same K is a change, and so is one far too short, since nothing makes steps
 faster by chance. Then everything that was known becomes less sure, or, if it was so before the
-last change, is known again.
+last change, is known again. A smaller surprise of a K that was not seen for long may rather be a
+change than chance, too; then that K alone becomes less sure, and its time is confirmed by another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from speculative_operator.tuning.cost import (
     CHANGED,
     SETTLED,
     SLOW,
-    SLOW_ERROR,
     SLOW_SHARE,
     UNKNOWN,
     Cell,
@@ -29,6 +29,7 @@ from speculative_operator.tuning.cost import (
     spread,
 )
 from speculative_operator.tuning.prior import Prior
+from speculative_operator.tuning.surprise import outlier_chance, rather_changed
 
 OWN_DRIFT, PRICE_DRIFT = 0.002, 0.004
 """How far log c of each K, and of all together, may move from window to window."""
@@ -49,10 +50,15 @@ FREE = 100.0
 
 
 def absorbed(
-    cost: Cost, cells: Mapping[Cell, Sequence[StepTime]], prior: Prior, windows: int = 1
+    cost: Cost,
+    cells: Mapping[Cell, Sequence[StepTime]],
+    prior: Prior,
+    windows: int = 1,
+    unseen: Mapping[int, int] | None = None,
 ) -> Cost:
-    """What is known after the step times of one window, so many windows after the last."""
-    update = _Update(cost, prior, windows)
+    """What is known after the step times of one window, so many windows after the last; `unseen`
+    are those since each K was timed."""
+    update = _Update(cost, prior, windows, unseen or {})
     for cell, times in cells.items():
         timed = [
             time._replace(variance=time.variance * cost.noise)
@@ -67,8 +73,8 @@ def absorbed(
 class _Update:
     """One window on its way into a cost."""
 
-    def __init__(self, cost: Cost, prior: Prior, windows: int) -> None:
-        self._cost, self._prior = cost, prior
+    def __init__(self, cost: Cost, prior: Prior, windows: int, unseen: Mapping[int, int]) -> None:
+        self._cost, self._prior, self._unseen = cost, prior, unseen
         self._cells = list(cost.known.cells)
         self._belief = Belief(cost.known.means, cost.known.covariance)
         self._former, self._age = cost.former, cost.age + windows
@@ -121,7 +127,13 @@ class _Update:
         total = variance + time.variance
         error = time.mean - mean
         surprise = error / math.sqrt(total)
-        doubt = _outlier_chance(error, total)
+        unseen = 0 if first else self._unseen.get(time.k, 0)
+        if abs(surprise) <= STEEPEST and rather_changed(error, total, unseen):
+            self._widen(touched[0], time.k, first=False)
+            mean, variance, weights = self._belief.expected(touched)
+            total = variance + time.variance
+            surprise = error / math.sqrt(total)
+        doubt = outlier_chance(error, total)
         if abs(surprise) <= STEEPEST:
             self._held.discard(time.k)
             self._stands_alone(time.k, alone=variance > UNKNOWN**2 or doubt > DOUBTED)
@@ -215,11 +227,3 @@ class _Update:
             shock=self._shock,
             age=self._age,
         )
-
-
-def _outlier_chance(error: float, variance: float) -> float:
-    """How likely a surprise is a slow outlier rather than what it seems."""
-    wide = variance + SLOW_ERROR**2
-    slow = SLOW_SHARE * math.exp(-((error - SLOW) ** 2) / (2 * wide)) / math.sqrt(wide)
-    usual = (1 - SLOW_SHARE) * math.exp(-(error**2) / (2 * variance)) / math.sqrt(variance)
-    return slow / (slow + usual) if usual else 1.0

@@ -69,9 +69,10 @@ def _absorbed(name: int, bucket: Bucket, window: Window, policy: Policy, now: Ti
         return bucket
     passed = max(min(now.window - bucket.seen, LONGEST_DRIFT), 1)
     timed = {time.k: now for times in cells.values() for time in times}
+    unseen = {k: now.window - last.window for k, last in bucket.timed.items()}
     return replace(
         bucket,
-        cost=absorbed(bucket.cost, cells, policy.prior, passed),
+        cost=absorbed(bucket.cost, cells, policy.prior, passed, unseen),
         seen=now.window,
         timed={**bucket.timed, **timed},
     )

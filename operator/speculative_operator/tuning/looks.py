@@ -20,13 +20,10 @@ from speculative_operator.tuning.cost import UNKNOWN
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.schedule import Trial
 from speculative_operator.tuning.state import Bucket, Look, State
+from speculative_operator.tuning.surprise import QUIET
 from speculative_operator.tuning.trials import trials
 from speculative_operator.tuning.window import Window
 from speculative_operator.tuning.worth import Prospect, normal_loss, prospects
-
-QUIET = 400.0
-"""Windows to the next change that K in force does not show, when nothing is known of changes; one
-more for each window that was quiet."""
 
 RETURN = 25.0
 """Windows after which conditions that have just become worse become again what they were; one more

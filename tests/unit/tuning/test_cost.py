@@ -152,6 +152,20 @@ def test_a_time_far_too_short_is_a_change_at_once() -> None:
     assert cost.of(4).variance > 10 * after(a_cost(), *[STEP_MS] * 4).of(4).variance
 
 
+def test_a_length_that_was_not_timed_for_long_may_have_changed_by_itself() -> None:
+    """The K in force shows nothing of it, and the surprise is too small to contradict."""
+    noisy = after(a_cost(), *[STEP_MS] * 6, error=0.08)
+    look = {4: times({4: STEP_MS[4], 2: 0.85 * STEP_MS[2]}, 0.08)}
+
+    soon = absorbed(noisy, look, SEQUENTIAL, unseen={2: 1, 4: 1})
+    late = absorbed(noisy, look, SEQUENTIAL, unseen={2: 60, 4: 1})
+
+    assert ratio(soon, 2, 4) > 0.95 * STEP_MS[2] / STEP_MS[4]
+    assert ratio(late, 2, 4) < 0.88 * STEP_MS[2] / STEP_MS[4]
+    assert 2 in late.alone
+    assert ratio(late, 1, 4) == pytest.approx(ratio(soon, 1, 4), rel=0.03)
+
+
 def test_what_comes_back_is_known_again() -> None:
     """Load rises and falls; nothing has to be measured twice."""
     before = after(a_cost(), *[STEP_MS] * 10)
