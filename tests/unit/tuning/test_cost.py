@@ -155,7 +155,7 @@ def test_a_time_far_too_short_is_a_change_at_once() -> None:
 def test_a_length_that_was_not_timed_for_long_may_have_changed_by_itself() -> None:
     """The K in force shows nothing of it, and the surprise is too small to contradict."""
     noisy = after(a_cost(), *[STEP_MS] * 6, error=0.08)
-    look = {4: times({4: STEP_MS[4], 2: 0.85 * STEP_MS[2]}, 0.08)}
+    look: dict[int | None, list[StepTime]] = {4: times({4: STEP_MS[4], 2: 0.85 * STEP_MS[2]}, 0.08)}
 
     soon = absorbed(noisy, look, SEQUENTIAL, unseen={2: 1, 4: 1})
     late = absorbed(noisy, look, SEQUENTIAL, unseen={2: 60, 4: 1})
