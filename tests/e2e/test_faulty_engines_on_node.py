@@ -23,8 +23,8 @@ REPLACES = {"replaceFaultyPods": "OneAtATime"}
 COURSE = ((0.5, 1.0), (1.5, 0.9), (3.0, 0.8), (6.0, 0.7))
 """Hours since the start, and how often position i is accepted then, as a factor to the power i."""
 
-CHEAP = 0.3
-"""Factor on the cost of a step with drafts, so that they pay and are made at any acceptance."""
+CHEAP = {"name": "SIMULATED_WORLD", "value": '{"speculation_cost": 0.3}'}
+"""Drafts pay at any acceptance, and so are made, by the pod's successor too."""
 
 
 def start(api: KubernetesApi, place: str, name: str, **sections: Any) -> Served:
@@ -83,7 +83,7 @@ def test_an_engine_whose_acceptance_falls_with_its_age_is_replaced(
     """The pages tell of earlier starts than there were. Its successor accepts as many as a fresh
     engine, so traffic is not the cause, and the condition says that."""
     del operator
-    model = start(api, place, "ages")
+    model = start(api, place, "ages", runtime={"env": [CHEAP]})
     before = set(map(_name, model.pods()))
 
     with traffic(model.url(), model.name, CLIENTS) as report:
@@ -91,9 +91,7 @@ def test_an_engine_whose_acceptance_falls_with_its_age_is_replaced(
         for step, (hours, acceptance) in enumerate(COURSE):
             for pod in model.pods():
                 address = pod["status"]["podIP"]
-                model.world(
-                    address=address, age=hours * HOUR, acceptance=acceptance, speculation_cost=CHEAP
-                )
+                model.world(address=address, age=hours * HOUR, acceptance=acceptance)
             if step < len(COURSE) - 1:
                 until(
                     f"{hours} hours are known",
