@@ -44,6 +44,8 @@ class Identity:
 ADMIN = Identity("admin", "local-admin", "system:masters")
 API_SERVER = Identity("kube-apiserver", "kube-apiserver", names=API_SERVER_NAMES)
 API_SERVER_TO_KUBELET = Identity("kubelet-client", "kube-apiserver", "system:masters")
+FRONT_PROXY = Identity("front-proxy-client", "front-proxy-client")
+"""What the API server shows to an aggregated API that it hands a request on to."""
 CONTROLLER_MANAGER = Identity("kube-controller-manager", "system:kube-controller-manager")
 SCHEDULER = Identity("kube-scheduler", "system:kube-scheduler")
 KUBELET = Identity("kubelet", f"system:node:{NODE_NAME}", "system:nodes", KUBELET_NAMES)
@@ -51,7 +53,7 @@ PROXY = Identity("kube-proxy", "system:kube-proxy")
 DNS = Identity("coredns", "local:coredns")
 
 CLIENTS = (ADMIN, CONTROLLER_MANAGER, SCHEDULER, KUBELET, PROXY, DNS)
-IDENTITIES = (*CLIENTS, API_SERVER, API_SERVER_TO_KUBELET)
+IDENTITIES = (*CLIENTS, API_SERVER, API_SERVER_TO_KUBELET, FRONT_PROXY)
 
 
 def _openssl(*arguments: str) -> None:

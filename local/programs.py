@@ -16,7 +16,15 @@ from local.addresses import (
     POD_RANGE,
     SERVICE_RANGE,
 )
-from local.certificates import CONTROLLER_MANAGER, DNS, KUBELET, PROXY, SCHEDULER, Identity
+from local.certificates import (
+    CONTROLLER_MANAGER,
+    DNS,
+    FRONT_PROXY,
+    KUBELET,
+    PROXY,
+    SCHEDULER,
+    Identity,
+)
 from local.devices import DEFAULT_COUNT
 from local.layout import AUDIT_LOG, CONFIG, ETCD, PKI
 from local.node_labels import amd_labels
@@ -85,9 +93,13 @@ def _api_server() -> tuple[str, ...]:
         f"--kubelet-client-key={PKI / 'kubelet-client.key'}",
         f"--kubelet-certificate-authority={PKI / 'ca.crt'}",
         "--kubelet-preferred-address-types=InternalIP",
-        # The controller manager insists on it, though nothing here is an aggregated API.
         f"--requestheader-client-ca-file={PKI / 'ca.crt'}",
-        "--requestheader-allowed-names=front-proxy-client",
+        f"--requestheader-allowed-names={FRONT_PROXY.user}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={PKI / f'{FRONT_PROXY.file}.crt'}",
+        f"--proxy-client-key-file={PKI / f'{FRONT_PROXY.file}.key'}",
         f"--service-account-key-file={PKI / 'service-account.pub'}",
         f"--service-account-signing-key-file={PKI / 'service-account.key'}",
         f"--service-account-issuer={SERVICE_ACCOUNT_ISSUER}",
