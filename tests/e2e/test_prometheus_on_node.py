@@ -27,9 +27,12 @@ from tests.support.traffic import traffic
 
 TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
 CLIENTS = 4
-SLOTS, CROWD = 8, 32
-"""Requests that one engine of the autoscaled model takes at once, and clients: 24 wait for one
-replica, 16 for two, and each replica may have eight that wait."""
+SLOTS, CROWD, EACH = 8, 16, 11
+"""Requests that one engine of the autoscaled model takes at once, clients, of whom half wait for
+one replica, and requests in flight for each replica: two are wanted, of four. Engines are scraped
+at different moments, so a request that ends here and a new one there may count twice or not."""
+WINDOWS = 12
+"""In which neither the autoscaler nor the tuner may go back and forth."""
 
 ALERTS: list[dict[str, Any]] = [
     rule
@@ -60,7 +63,7 @@ def loaded(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Served]]:
     """The same model twice under the same load, read from its pod, and from Prometheus; and one
-    whose queue an autoscaler watches, under more load than one replica takes."""
+    whose requests in flight an autoscaler watches, under more load than one replica takes."""
     del operator
     sections: dict[str, dict[str, Any]] = {
         "pods": {"tuning": {"source": "Pods"}},
@@ -87,18 +90,19 @@ def loaded(
     for model in found.values():
         model.wait_ready()
 
-    def waiting() -> int:
-        # A scrape that came too late is no empty queue.
-        queue = f'vllm:num_requests_waiting{{namespace="{place}",model="queued"}}'
-        return round(scraped.value(f"last_over_time({queue}[30s])"))
+    def in_flight() -> int:
+        requests = '__name__=~"vllm:num_requests_(running|waiting)"'
+        of_model = f'{{{requests},namespace="{place}",model="queued"}}'
+        # A scrape that came too late is no idle engine.
+        return round(scraped.value(f"last_over_time({of_model}[30s])"))
 
     clients = {"pods": CLIENTS, "prometheus": CLIENTS, "queued": CROWD}
     with ExitStack() as running:
         folder = tmp_path_factory.mktemp("metric")
-        running.enter_context(external_metric(api, place, folder, waiting))
+        running.enter_context(external_metric(api, place, folder, in_flight))
         for name, model in found.items():
             running.enter_context(traffic(model.url(), name, clients[name]))
-        api.create(autoscaler("queued", SLOTS), place)
+        api.create(autoscaler("queued", EACH, up=5, down=20), place)
         yield found
         api.delete("HorizontalPodAutoscaler", place, "queued")
 
@@ -130,8 +134,8 @@ def test_what_prometheus_has_scraped_leads_to_a_length_as_good(
 def test_the_autoscaler_and_the_tuner_do_not_chase_each_other(
     place: str, scraped: Prometheus, loaded: dict[str, Served]
 ) -> None:
-    """One scales by the queue, the other plays K by the batch: a replica more makes neither of them
-    go back and forth."""
+    """One scales by the requests in flight, the other plays K by the batch: a replica more makes
+    neither of them go back and forth."""
     model, series = loaded["queued"], f'{{namespace="{place}",name="queued"}}'
     model.wait(
         "there are two replicas, and the best K is known",
@@ -150,14 +154,17 @@ def test_the_autoscaler_and_the_tuner_do_not_chase_each_other(
 
     # The age of evidence falls at the end of each window.
     until(
-        "three windows have gone by",
-        lambda: time.time() > settled + 2 and since("resets", "evidence_age_seconds") >= 3,
+        f"{WINDOWS} windows have gone by",
+        lambda: time.time() > settled + 2 and since("resets", "evidence_age_seconds") >= WINDOWS,
+        timeout=90,
     )
 
+    switches = since("increase", "switches_total")
+    print(f"\n{switches:.1f} switches of K in {WINDOWS} windows, {time.time() - settled:.0f} s")
     wanted = f"speculative_operator_model_replicas_wanted{series}"
     assert scraped.value(f"changes({wanted}[10m])") == 1, "one to two, and not back"
-    # Smaller batches have come, and each of their few cells may be decided once.
-    assert since("increase", "switches_total") < 3.5
+    # Three lengths are within 1% of each other, and each batch size is decided by itself.
+    assert switches <= WINDOWS / 3
 
 
 def test_every_query_of_the_dashboards_returns_data(

@@ -17,10 +17,8 @@ from tests.support.api import KubernetesApi, Manifest
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 NAME = "external-metrics"
+METRIC = "requests_in_flight"
 API_SERVICE = f"{VERSION}.{GROUP}"
-
-
-AT_ONCE = {"stabilizationWindowSeconds": 0}
 
 Read = Callable[[], int]
 """Gives the metric's value of now."""
@@ -32,24 +30,46 @@ def external_metric(api: KubernetesApi, namespace: str, folder: Path, read: Read
     server = ThreadingHTTPServer((NODE_ADDRESS, 0), _handler(read))
     server.socket = _encrypted(folder).wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    for manifest in _service(server.server_port):
+    try:
+        with aggregated(api, namespace, server.server_port):
+            yield
+    finally:
+        server.shutdown()
+
+
+@contextmanager
+def aggregated(api: KubernetesApi, namespace: str, port: int) -> Iterator[None]:
+    """The API server asks a process on the node for external metrics while the body runs."""
+    for manifest in _service(port):
         api.create(manifest, namespace)
     api.create(_api_service(namespace), None)
     try:
         yield
     finally:
         api.delete("APIService", None, API_SERVICE)
-        server.shutdown()
 
 
-def autoscaler(model: str, waiting: int) -> Manifest:
-    """One to two replicas of a model, so that each has so many requests that wait."""
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Makes (key, certificate), which is its own authority, for a server on the node."""
+    key, written = folder / "tls.key", folder / "tls.crt"
+    command = (
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+        *("-nodes", "-days", "1", "-subj", f"/CN={NAME}"),
+        *("-addext", f"subjectAltName=IP:{NODE_ADDRESS}", "-keyout", key, "-out", written),
+    )
+    subprocess.run(command, check=True, capture_output=True)
+    return key, written
+
+
+def autoscaler(model: str, each: int, *, up: int = 0, down: int = 0) -> Manifest:
+    """One to four replicas of a model, so that each has so much of the metric; more once that was
+    so for `up` seconds, fewer for `down`."""
     target = {"apiVersion": "speculation.dev/v1alpha1", "kind": "SpeculativeModel", "name": model}
     metric = {
         "type": "External",
         "external": {
-            "metric": {"name": "waiting"},
-            "target": {"type": "AverageValue", "averageValue": str(waiting)},
+            "metric": {"name": METRIC},
+            "target": {"type": "AverageValue", "averageValue": str(each)},
         },
     }
     return {
@@ -59,9 +79,12 @@ def autoscaler(model: str, waiting: int) -> Manifest:
         "spec": {
             "scaleTargetRef": target,
             "minReplicas": 1,
-            "maxReplicas": 2,
+            "maxReplicas": 4,
             "metrics": [metric],
-            "behavior": {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE},
+            "behavior": {
+                "scaleUp": {"stabilizationWindowSeconds": up},
+                "scaleDown": {"stabilizationWindowSeconds": down},
+            },
         },
     }
 
@@ -85,7 +108,7 @@ def _handler(read: Read) -> type[BaseHTTPRequestHandler]:
 def _answer(path: str, read: Read) -> Manifest:
     """The list of one value, or the group's resources, which the API server asks for."""
     if "/namespaces/" not in path:
-        resource = {"name": "waiting", "namespaced": True, "kind": "ExternalMetricValueList"}
+        resource = {"name": METRIC, "namespaced": True, "kind": "ExternalMetricValueList"}
         return {
             "kind": "APIResourceList",
             "apiVersion": "v1",
@@ -93,7 +116,7 @@ def _answer(path: str, read: Read) -> Manifest:
             "resources": [{**resource, "singularName": "", "verbs": ["get"]}],
         }
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    item = {"metricName": "waiting", "metricLabels": {}, "timestamp": now, "value": str(read())}
+    item = {"metricName": METRIC, "metricLabels": {}, "timestamp": now, "value": str(read())}
     return {
         "kind": "ExternalMetricValueList",
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -103,14 +126,9 @@ def _answer(path: str, read: Read) -> Manifest:
 
 
 def _encrypted(folder: Path) -> ssl.SSLContext:
-    key, certificate = folder / "metrics.key", folder / "metrics.crt"
-    command = (
-        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-        *("-nodes", "-days", "1", "-subj", f"/CN={NAME}", "-keyout", key, "-out", certificate),
-    )
-    subprocess.run(command, check=True, capture_output=True)
+    key, written = certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(written, key)
     return context
 
 

@@ -145,7 +145,7 @@ def _of_tuner() -> Iterator[Chart]:
 def _of_engines() -> Iterator[Chart]:
     yield chart(
         "Requests",
-        "In each engine: running, and in its queue. Autoscalers go by the queue.",
+        "In each engine: running, and in its queue. An autoscaler goes by the sum.",
         Line(f"vllm:num_requests_running{OF_ENGINES}", "{{pod}} running"),
         Line(f"vllm:num_requests_waiting{OF_ENGINES}", "{{pod}} waiting"),
     )
