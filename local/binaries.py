@@ -1,12 +1,15 @@
 """Builds programs from Go modules, once for each content of the modules: the cluster's, and ours.
 
-`python3 -m local.binaries` prints the folders that hold them.
+`python3 -m local.binaries` prints the folders that hold them, with `--long` also of what only the
+long tests use.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +82,14 @@ PROMETHEUS_OPERATOR = (
     ),
 )
 """Makes a configuration of the chart's monitors and rules, in the long tests."""
+KEDA_PACKAGE = "github.com/kedacore/keda/v2"
+KEDA = (
+    Module(
+        LOCAL / "modules" / "keda",
+        tuple((f"{KEDA_PACKAGE}/cmd/{name}", f"keda-{name}") for name in ("operator", "adapter")),
+    ),
+)
+"""Scales a model by a query to Prometheus, in the long tests."""
 
 
 def folder(modules: tuple[Module, ...] = CLUSTER) -> Path:
@@ -100,6 +111,14 @@ def build(modules: tuple[Module, ...] = CLUSTER) -> Path:
     return target
 
 
+def source(module: Module, package: str) -> Path:
+    """The folder of a Go module's files that one of ours requires, downloaded if need be."""
+    download = subprocess.check_output(
+        ["go", "mod", "download", "-json", package], cwd=module.folder, text=True
+    )
+    return Path(json.loads(download)["Dir"])
+
+
 def _build(module: Module, package: str, program: Path) -> None:
     scratch = program.with_name(f".{program.name}")
     subprocess.run(
@@ -111,5 +130,10 @@ def _build(module: Module, package: str, program: Path) -> None:
     scratch.replace(program)
 
 
+OF_LONG_TESTS = (HELM_UNITTEST, PROMETHEUS_OPERATOR, KEDA)
+"""Built before the tests, which have no way out of the cluster's network to download modules."""
+
+
 if __name__ == "__main__":
-    print(build(), build(GITOPS), sep="\n")
+    for modules in (CLUSTER, GITOPS, *(OF_LONG_TESTS if "--long" in sys.argv[1:] else ())):
+        print(build(modules))

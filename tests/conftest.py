@@ -27,6 +27,7 @@ ONE_AFTER_THE_OTHER = frozenset(
         "faulty_engines_on_node",
         "gitops_on_node",
         "image_volume_on_node",
+        "keda_on_node",
         "network_on_node",
         "prometheus_on_node",
         "prometheus_operator_on_node",

@@ -38,6 +38,7 @@ PATHS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
     "ResourceQuota": "/api/v1/namespaces/{namespace}/resourcequotas",
+    "ScaledObject": "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects",
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Service": "/api/v1/namespaces/{namespace}/services",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",

@@ -33,8 +33,7 @@ def prometheus_operator(folder: Path, namespace: str) -> Iterator[None]:
     """Runs with its CRDs for as long as the body does, and looks at all namespaces."""
     program = binaries.build(binaries.PROMETHEUS_OPERATOR) / "prometheus-operator"
     (module,) = binaries.PROMETHEUS_OPERATOR
-    where = ["go", "list", "-m", "-f", "{{.Dir}}", binaries.PROMETHEUS_OPERATOR_PACKAGE]
-    source = subprocess.check_output(where, cwd=module.folder, text=True).strip()
+    source = binaries.source(module, binaries.PROMETHEUS_OPERATOR_PACKAGE)
     crds = [
         f"--filename={source}/example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml"
         for kind in KINDS
