@@ -65,19 +65,23 @@ def _private_key(path: Path) -> None:
 
 
 def make(folder: Path) -> None:
-    """Writes `ca.crt`, the pair `service-account.{key,pub}` and NAME.{key,crt} of each identity."""
-    folder.mkdir(parents=True, mode=0o700)
+    """Writes `ca.crt`, the pair `service-account.{key,pub}` and NAME.{key,crt} of each identity;
+    what is there already, of an earlier start, stays."""
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     authority, certificate = folder / "ca.key", folder / "ca.crt"
-    _private_key(authority)
-    _openssl(
-        "req", "-x509", "-new", "-key", str(authority), "-days", DAYS,
-        "-subj", "/CN=local-cluster", "-out", str(certificate),
-    )  # fmt: skip
+    if not certificate.exists():
+        _private_key(authority)
+        _openssl(
+            "req", "-x509", "-new", "-key", str(authority), "-days", DAYS,
+            "-subj", "/CN=local-cluster", "-out", str(certificate),
+        )  # fmt: skip
     account = folder / "service-account.key"
-    _private_key(account)
-    _openssl("ec", "-in", str(account), "-pubout", "-out", str(account.with_suffix(".pub")))
+    if not account.exists():
+        _private_key(account)
+        _openssl("ec", "-in", str(account), "-pubout", "-out", str(account.with_suffix(".pub")))
     for identity in IDENTITIES:
-        _sign(folder, identity, authority, certificate)
+        if not (folder / f"{identity.file}.crt").exists():
+            _sign(folder, identity, authority, certificate)
 
 
 def _sign(folder: Path, identity: Identity, authority: Path, certificate: Path) -> None:

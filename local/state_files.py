@@ -18,8 +18,7 @@ def write(pause_image: str) -> None:
     for folder in (CONFIG, LOGS):
         folder.mkdir(parents=True, exist_ok=True)
     ETCD.mkdir(mode=0o700, exist_ok=True)
-    if not PKI.exists():
-        certificates.make(PKI)
+    certificates.make(PKI)
     _private(KUBECONFIG, kubeconfig(certificates.ADMIN, PKI))
     for identity in COMPONENT_CONFIGS:
         _private(client_config(identity), kubeconfig(identity, PKI))
