@@ -76,9 +76,7 @@ def earlier(
         pytest.skip("replaces the operator of the whole cluster")
     install.install()
     tree = checked_out(request.param, tmp_path)
-    references = {
-        name: f"docker.io/speculative-operator/{name}:of-{request.param}" for name in IMAGES
-    }
+    references = {name: f"{images.REPOSITORY}/{name}:of-{request.param}" for name in IMAGES}
     for name, reference in references.items():
         images.build_from(tree, name, reference)
     images.load(tuple(references.values()))
