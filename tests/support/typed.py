@@ -49,15 +49,18 @@ def typed(page: Path, folder: Path, *, timeout: float = LIMIT, **variables: str)
     """
     run = [block for block in blocks(page) if block.mark == "run"]
     script = "".join(f"echo '{BEGIN}{number}'\n{block.typed}" for number, block in enumerate(run))
-    done = subprocess.run(
-        ["bash", "-c", STRICT + script],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    try:
+        done = subprocess.run(
+            ["bash", "-c", STRICT + script],
+            cwd=folder,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"{page.name} after {timeout:g} s:\n{late.stdout!r}") from late
     assert done.returncode == 0, f"{page.name}:\n{done.stdout}\n{done.stderr}"
     _, *parts = re.split(rf"^{BEGIN}\d+$\n", done.stdout, flags=re.MULTILINE)
     return Typed(dict(zip(run, parts, strict=True)))
