@@ -135,6 +135,7 @@ test: setup lint ## All checks, set-up included; a cluster that was not up befor
 .PHONY: test-long
 test-long: setup ## The tests that take longer than CI has.
 	$(PYTHON) -m local.binaries --long
+	$(PYTHON) -m tests.support.earlier
 	$(CLUSTER) status >/dev/null 2>&1 || trap '$(CLUSTER) down' EXIT; \
 	$(CLUSTER) up; \
 	$(PYTHON) -m local.images; \

@@ -3,9 +3,7 @@ back again: no pod is replaced, and each operator tunes it."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ import yaml
 
 from local import images, install
 from local.access import ClusterAccess
-from local.paths import CHECKOUT
 from local.waiting import wait_for
+from tests.support.earlier import IMAGES, Earlier, checked_out, is_built, listed, reference
 from tests.support.helm import CHART, RELEASE, helm
 from tests.support.kubectl import Kubectl
 from tests.support.release import (
@@ -31,60 +29,24 @@ from tests.support.release import (
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-EARLIER = CHECKOUT / "tests" / "data" / "earlier_charts.txt"
-IMAGES = ("operator", "vllm-plugin", "simulated-engine")
 CRD_NAME = "crd/speculativemodels.speculation.dev"
 
 
-def commits() -> list[str]:
-    """All that are listed."""
-    lines = (line.partition("#")[0].split() for line in EARLIER.read_text().splitlines())
-    return [words[0] for words in lines if words]
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """An earlier state of the project: its chart and the values that name its images."""
-
-    chart: Path
-    example: Path
-    references: dict[str, str]
-
-    def values(self) -> dict[str, Any]:
-        return {
-            "image": install.image(self.references["operator"]),
-            "plugin": install.image(self.references["vllm-plugin"]),
-        }
-
-
-def checked_out(commit: str, folder: Path) -> Path:
-    """The files of a commit."""
-    command = ["git", "-c", "safe.directory=*", "archive", commit]
-    archived = subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False)
-    if archived.returncode:
-        pytest.skip(f"this clone has no commit {commit}: fetch all of its history")
-    subprocess.run(["tar", "--extract", f"--directory={folder}"], input=archived.stdout, check=True)
-    return folder
-
-
-@pytest.fixture(params=commits())
+@pytest.fixture(params=listed())
 def earlier(
     request: pytest.FixtureRequest, cluster: ClusterAccess, tmp_path: Path
 ) -> Iterator[Earlier]:
     """Its images are on the node; afterwards this checkout's operator is installed again."""
     if not cluster.is_local:
         pytest.skip("replaces the operator of the whole cluster")
+    commit = request.param
+    found = checked_out(commit, tmp_path)
+    if found is None:
+        pytest.skip(f"this clone has no commit {commit}: fetch all of its history")
+    assert is_built(commit), f"no images of {commit}: run: python -m tests.support.earlier {commit}"
     install.install()
-    tree = checked_out(request.param, tmp_path)
-    references = {name: f"{images.REPOSITORY}/{name}:of-{request.param}" for name in IMAGES}
-    for name, reference in references.items():
-        images.build_from(tree, name, reference)
-    images.load(tuple(references.values()))
-    yield Earlier(
-        tree / "charts" / "speculative-operator",
-        tree / "examples" / "local-simulated.yaml",
-        references,
-    )
+    images.load(tuple(reference(commit, name) for name in IMAGES))
+    yield found
     install.install()
 
 
@@ -116,7 +78,9 @@ def test_an_upgrade_and_the_way_back_leave_the_pods_alone(
     uninstall(kubectl, OURS)
     upgrade(kubectl, OURS, earlier.chart, earlier.values())
     model = LiveModel(
-        kubectl, namespace, live_model(earlier.example, earlier.references["simulated-engine"])
+        kubectl,
+        namespace,
+        live_model(earlier.example, reference(earlier.commit, "simulated-engine")),
     )
     model.pin(1)
     first = model.containers()
