@@ -16,6 +16,7 @@ from typing import Any
 
 from local import buildah, images, install
 from local.paths import CHECKOUT
+from local.waiting import say
 
 LISTED = CHECKOUT / "tests" / "data" / "earlier_charts.txt"
 IMAGES = ("operator", "vllm-plugin", "simulated-engine")
@@ -75,7 +76,8 @@ def main(commits: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             earlier = checked_out(commit, Path(folder))
             if earlier is None:
-                sys.exit(f"this clone has no commit {commit}: fetch all of its history")
+                say(f"this clone has no commit {commit}: fetch all of its history")
+                continue
             for name in IMAGES:
                 images.build_from(earlier.tree, name, reference(commit, name))
 
