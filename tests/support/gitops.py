@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from local import binaries
 from local.access import ClusterAccess
 from tests.support.api import until
+from tests.support.documents import documents
 
 AGENT = "kustomize-controller"
 """Its user agent, as Flux's."""
@@ -62,7 +61,7 @@ class Repository:
     def commit(self, **files: Iterable[Manifest]) -> str:
         """Files by their names without `.yaml`; the hash of the commit."""
         for name, manifests in files.items():
-            (self.folder / f"{name}.yaml").write_text(yaml.safe_dump_all(manifests))
+            (self.folder / f"{name}.yaml").write_text(documents(manifests))
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message=Change")
         return self._git("rev-parse", "HEAD").strip()
@@ -137,7 +136,7 @@ def flux(
 
 def kstatus(manifests: Iterable[Manifest]) -> tuple[Kstatus, ...]:
     """What kstatus's own library says of objects as they are."""
-    answer = _call("status", yaml.safe_dump_all(manifests))
+    answer = _call("status", documents(manifests))
     assert answer.returncode == 0, answer.stderr
     return tuple(Kstatus(**json.loads(line)) for line in answer.stdout.splitlines())
 

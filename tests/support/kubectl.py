@@ -8,10 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from local import binaries
 from local.access import ClusterAccess
+from tests.support.documents import documents
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Kubectl:
-    """kubectl against the selected cluster. Objects go in as dicts, as YAML on its input."""
+    """kubectl against the selected cluster. Objects go in as dicts, as documents on its input."""
 
     access: ClusterAccess
 
@@ -38,7 +37,7 @@ class Kubectl:
         assert program is not None, "there is no kubectl: run: make setup"
         finished = subprocess.run(
             [program, *chosen, *arguments],
-            input=yaml.safe_dump_all(objects) if objects else None,
+            input=documents(objects) if objects else None,
             capture_output=True,
             text=True,
             check=False,
