@@ -14,7 +14,7 @@ import yaml
 from speculative_operator.api.status import ModelStatus
 from speculative_operator.errors import OperatorError, in_a_line
 from speculative_operator.tuning.history import Entry, entries
-from speculative_operator.tuning.memory import VERSION, Memory, format_of, from_data
+from speculative_operator.tuning.memory import UNDERSTOOD, VERSION, Memory, format_of, from_data
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import State
 
@@ -79,7 +79,7 @@ NO_HISTORY = (
 def why_nothing(config_map: Mapping[str, Any]) -> str:
     """Why a tuning ConfigMap holds no record."""
     found = format_of(config_map.get("data") or {})
-    if found is None or found == VERSION:
+    if found is None or found in UNDERSTOOD:
         return NO_HISTORY
     return (
         f"was written in memory format {found}, and this command reads format {VERSION}: take the "

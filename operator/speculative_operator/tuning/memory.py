@@ -32,8 +32,10 @@ from speculative_operator.tuning.page import (
 from speculative_operator.tuning.policy import Policy
 from speculative_operator.tuning.state import Bucket, State
 
-VERSION = 3
+VERSION = 4
 """Of this format. Another one is another version of the whole project, see docs/development.md."""
+UNDERSTOOD = frozenset((3, VERSION))
+"""Formats that are read as this one: the third had all but the sign `silence`."""
 MOST_STATE_BYTES = 16 * 1024
 MOST_BASE_BYTES = 192 * 1024
 MOST_HISTORY_BYTES = 192 * 1024
@@ -96,7 +98,7 @@ def from_data(data: Mapping[str, str], binary_data: Mapping[str, bytes]) -> Memo
     try:
         body = json.loads(data[STATE])
         bases = json.loads(data[BASE])
-        if body["version"] != VERSION:
+        if body["version"] not in UNDERSTOOD:
             return Memory()
         return Memory(
             revisions={

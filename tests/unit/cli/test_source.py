@@ -101,7 +101,7 @@ async def test_a_memory_of_another_version_is_told_from_none(
 
     for found in (from_file(path), await from_cluster(cluster, "prod", "qwen")):
         with pytest.raises(
-            NothingKnown, match="in memory format 1, and this command reads format 3: take"
+            NothingKnown, match="in memory format 1, and this command reads format 4: take"
         ):
             found.recorded()
 

@@ -28,7 +28,7 @@ TAG = re.compile(
     r"(?:targetRevision: v|tag: v?|TAG=|/operator:|chart |kubectl speculation  )(\d+\.\d+\.\d+)"
 )
 
-FORMATS = {"0.6.0": 3}
+FORMATS = {"0.6.0": 4}
 """Which format of memory the versions have. `kubectl speculation` tells by its version whether it
 can read what an operator wrote, so a new format needs a line of its own here."""
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
+from speculative_operator.api.conditions import EventReason, Reason
 from speculative_operator.tuning import memory
 from speculative_operator.tuning.decide import decide
 from speculative_operator.tuning.memory import Memory, from_data, moved, to_data
@@ -188,7 +190,7 @@ def test_a_history_that_is_damaged_at_any_byte_costs_only_itself() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"version": memory.VERSION - 1, "writtenAt": 0.0, "revisions": {}},
+        {"version": memory.VERSION - 2, "writtenAt": 0.0, "revisions": {}},
         {"version": memory.VERSION, "revisions": {}},
         {"version": memory.VERSION, "writtenAt": 0.0, "revisions": {"key": {"table": "x"}}},
         [],
@@ -209,6 +211,32 @@ def test_what_an_earlier_operator_saved_in_this_format_is_read_whole() -> None:
 
     for key, text in texts.items():
         assert within(json.loads(text), json.loads(again[key])), key
+
+
+def test_what_the_format_before_saved_is_read_too() -> None:
+    """It lacked a word; nobody has to learn anew for that."""
+    now = {key: (SAMPLE / key).read_text() for key in (memory.STATE, memory.BASE)}
+    before = now | {memory.STATE: json.dumps({**json.loads(now[memory.STATE]), "version": 3})}
+
+    assert from_data(before, {}) == from_data(now, {})
+    assert from_data(now, {}).revisions
+
+
+def test_the_words_that_are_saved_are_those_of_this_format() -> None:
+    """An operator of an earlier version that meets a new one reads nothing at all: a word more
+    needs another VERSION. Reasons are the API's own."""
+    saved = TypeAdapter(State).json_schema()["$defs"].items()
+    words = {
+        name: set(each["enum"])
+        for name, each in saved
+        if "enum" in each and name not in (Reason.__name__, EventReason.__name__)
+    }
+
+    assert memory.VERSION == 4
+    assert words == {
+        "Sign": {"acceptance", "step time", "counters", "silence"},
+        "Variant": {"speculative", "autoregressive"},
+    }
 
 
 def within(sample: object, value: object) -> bool:
