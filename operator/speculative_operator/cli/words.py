@@ -21,7 +21,7 @@ def duration(seconds: float) -> str:
 
 
 def unix(rfc3339: str) -> float:
-    """The opposite of `controller.times`."""
+    """The opposite of `controller.seen.times`."""
     return datetime.fromisoformat(rfc3339).timestamp()
 
 

@@ -138,17 +138,19 @@ def difference(before: Counters, after: Page, seconds: float) -> Window | NoEvid
         return NoEvidence(Reason.METRICS_INVALID, "the engine's counters stand still under load")
     return Window(
         seconds=seconds,
-        rows={key: _heard(before.rows.get(key), Counts(*grown)) for key, grown in rows.items()},
+        rows={
+            key: _heard(key, before.rows.get(key), Counts(*grown)) for key, grown in rows.items()
+        },
         positions={key: Proposed(*values) for key, values in positions.items()},
         prompts=_prompts(before.prompts, counters.prompts),
     )
 
 
-def _heard(before: Counts | None, grown: Counts) -> Counts:
+def _heard(key: RowKey, before: Counts | None, grown: Counts) -> Counts:
     """A row's growth. The plugin holds the times of its first steps back until it has a median, so
     the window in which they come would tell of steps that were counted in the one before: that one
-    time they are left out."""
-    if before is None or before.steps or not before.requests:
+    time they are left out. vLLM's own sums, of any phase, may have no steps at all."""
+    if key.phase is Phase.ANY or before is None or before.steps or not before.requests:
         return grown
     return grown._replace(steps=0, clipped=0, seconds=0, log_us=0, log_us_sq=0, generated=0)
 

@@ -61,6 +61,20 @@ def test_a_draft_told_to_be_faulty_is_given_up_whatever_the_step_times_say(
     assert change.window <= 2
 
 
+def test_a_faulty_draft_is_played_again_for_shorter_steps_only_and_says_so() -> None:
+    """Steps at K=0 may miss the graphs that others have, and then that is the reason to be told."""
+    without_graphs = replace(HARDLY, step_ms={**NEARLY_FREE, 0: 14.0})
+    played = course(a_policy(), [without_graphs] * 60)
+
+    back = [
+        change for each in played if each.state.fault for change in each.changes if change.after
+    ]
+    assert back
+    for change in back:
+        assert "faulty" not in change.message
+        assert change.gain is not None
+
+
 def test_the_decision_says_that_the_draft_is_faulty() -> None:
     """And claims no gain: K=0 was never timed."""
     told = course(a_policy(), [HARDLY] * 2)[-1]

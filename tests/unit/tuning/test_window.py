@@ -71,6 +71,24 @@ def _told(ledger: Ledger) -> Window:
     return Window(5.0, rows=read_rows(books.rows), positions=read_positions(books.positions))
 
 
+def test_an_engine_that_counts_no_steps_keeps_its_tokens() -> None:
+    """vLLM's own page may lack them: an older one, or a Prometheus that drops histograms."""
+    pages = [
+        a_page(Window(5.0, rows={RowKey(4, None, Phase.ANY): Counts(**sums)}))
+        for sums in (
+            {"drafts": 10, "requests": 10, "generated": 12},
+            {"drafts": 10, "requests": 110, "generated": 1012},
+        )
+    ]
+
+    window = difference(pages[0].counters, pages[1], 5.0)
+
+    assert isinstance(window, Window)
+    (row,) = window.rows.values()
+    assert row.generated == 1000
+    assert broken(window, "eagle3") is not None
+
+
 def test_rows_that_did_not_grow_are_left_out() -> None:
     """An arm that nobody played in this window says nothing about it."""
     before = Traffic().window({4: 10, 2: 10})
