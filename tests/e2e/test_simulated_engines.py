@@ -28,6 +28,7 @@ from tests.support.traffic import traffic
 
 CLIENTS = 4
 TARGET, METHOD, WORKLOAD = "Qwen/Qwen3-8B", "eagle3", "gsm8k"
+ODD = "ReplicaOutOfLine"
 
 
 @pytest.fixture(scope="module")
@@ -215,9 +216,9 @@ def test_of_two_replicas_the_one_with_a_broken_draft_is_named_and_kept_out(
             "windows without it", lambda evidence: evidence["measuredAt"] > measured
         )
         healthy = condition(found, "SpeculationHealthy")
-        simulated.wait_told("ReplicaOutOfLine")
-        told = simulated.events()
-        named_at = min(unix(e["eventTime"]) for e in told if e["reason"] == "ReplicaOutOfLine")
+        simulated.wait_told(ODD)
+        told = (unix(e["eventTime"]) for e in simulated.events() if e["reason"] == ODD)
+        named_at = min(at for at in told if at > broken_at)
         ends = [entry["t"] for entry in _history(simulated) if "window" in entry]
         windows = [at for at in ends if broken_at < at < named_at]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,20 +50,23 @@ def typed(page: Path, folder: Path, *, timeout: float = LIMIT, **variables: str)
     """
     run = [block for block in blocks(page) if block.mark == "run"]
     script = "".join(f"echo '{BEGIN}{number}'\n{block.typed}" for number, block in enumerate(run))
+    shell = subprocess.Popen(
+        ["bash", "-c", STRICT + script],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            ["bash", "-c", STRICT + script],
-            cwd=folder,
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
+        printed, complaint = shell.communicate(timeout=timeout)
     except subprocess.TimeoutExpired as late:
+        # What it has put into the background, too, which would hold its ports.
+        os.killpg(shell.pid, signal.SIGKILL)
         raise AssertionError(f"{page.name} after {timeout:g} s:\n{late.stdout!r}") from late
-    assert done.returncode == 0, f"{page.name}:\n{done.stdout}\n{done.stderr}"
-    _, *parts = re.split(rf"^{BEGIN}\d+$\n", done.stdout, flags=re.MULTILINE)
+    assert shell.returncode == 0, f"{page.name}:\n{printed}\n{complaint}"
+    _, *parts = re.split(rf"^{BEGIN}\d+$\n", printed, flags=re.MULTILINE)
     return Typed(dict(zip(run, parts, strict=True)))
 
 

@@ -18,7 +18,7 @@ from speculative_operator.controller.metrics.described import (
 from tools.dashboards.parts import (
     BAD_FROM_1,
     BYTES,
-    GOOD_FROM_1,
+    ONLY_1,
     PER_SECOND,
     SECONDS,
     SHARE,
@@ -41,9 +41,9 @@ def operator() -> str:
     for panel in (
         number(
             "Leading",
-            "Replicas that hold the Lease: one.",
-            Line(f"sum({LEADING.series})"),
-            colours=GOOD_FROM_1,
+            "Replicas that hold the Lease of their release: one. Of several releases the fewest.",
+            Line(f"min(sum by (namespace) ({LEADING.series}))"),
+            colours=ONLY_1,
         ),
         number("Replicas", "That run.", Line(f"count({LEADING.series})")),
         number("Version", "Of each replica.", Line(BUILD_INFO.series, "{{version}}")),

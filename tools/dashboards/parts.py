@@ -53,6 +53,7 @@ Colours = tuple[Threshold, ...]
 NEUTRAL: Colours = (Threshold(None, "text"),)
 BAD_FROM_1: Colours = (Threshold(None, "green"), Threshold(1, "red"))
 GOOD_FROM_1: Colours = (Threshold(None, "red"), Threshold(1, "green"))
+ONLY_1: Colours = (*GOOD_FROM_1, Threshold(2, "red"))
 """Of a number, from minus infinity up. Grafana's own would call 80 models an alarm."""
 
 
@@ -131,7 +132,8 @@ def table(title: str, meaning: str, *columns: Column, links: Mapping[str, str] =
     for name, column in _named(columns):
         query = _query(name, Line(column.query, column.title))
         panel.with_target(query.format(PromQueryFormat.TABLE).instant())
-        panel.override_by_name(column.title, [DynamicConfigValue("unit", column.unit)])
+        if column.title:
+            panel.override_by_name(column.title, [DynamicConfigValue("unit", column.unit)])
         names[f"Value #{name}" if len(columns) > 1 else "Value"] = column.title
     for label, url in links.items():
         link = {"title": f"Open this {label}", "url": url}

@@ -23,6 +23,8 @@ EVERY_SECONDS = 2
 TRIES = 15
 IMPOSSIBLE = "NoNodeFits"
 """The reason of Ready where no node has the GPUs that are asked for, however many come free."""
+PATIENCE = 150
+"""Looks at it in a row, five minutes: pools that scale from zero have no node before."""
 
 Manifest = dict[str, Any]
 
@@ -63,7 +65,7 @@ def condition(model: Manifest, kind: str) -> Manifest:
 
 def wait(path: str) -> None:
     """Until the model is Ready, telling what it waits for. Ends the test where it cannot be."""
-    told = ""
+    told, fits_nowhere = "", 0
     while True:
         model = call("GET", path)
         ready, stalled = condition(model, "Ready"), condition(model, "Stalled")
@@ -75,7 +77,8 @@ def wait(path: str) -> None:
             return
         if stalled.get("status") == "True":
             sys.exit(f"it cannot become ready: {stalled['reason']}: {stalled['message']}")
-        if ready.get("reason") == IMPOSSIBLE:
+        fits_nowhere = fits_nowhere + 1 if ready.get("reason") == IMPOSSIBLE else 0
+        if fits_nowhere > PATIENCE:
             sys.exit("it cannot become ready: write a product that you have into test.model")
         time.sleep(EVERY_SECONDS)
 

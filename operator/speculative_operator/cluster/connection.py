@@ -56,9 +56,7 @@ async def load_as_user(kubeconfig: str, context: str | None) -> tuple[Configurat
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (ConfigException, YAMLError) as error:
-        raise ClusterFault(f"{kubeconfig}: {in_a_line(error)}") from error
-    except OSError as error:
+    except (ConfigException, YAMLError, UnicodeDecodeError, OSError) as error:
         raise ClusterFault(f"{kubeconfig}: {in_a_line(error)}") from error
     if complaints:
         raise ClusterFault(f"{kubeconfig}: no credentials: {'; '.join(complaints)}")

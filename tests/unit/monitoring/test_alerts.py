@@ -69,5 +69,5 @@ def test_the_rule_of_a_release_looks_at_its_own_operator() -> None:
     of_release = rules["spec"]["groups"][0]["rules"]
     leading = f'speculative_operator_leading{{namespace="{RELEASE_NAMESPACE}"}}'
 
-    assert of_release[-1]["expr"] == f"sum({leading}) < 1 or absent({leading})"
+    assert of_release[-1]["expr"] == f"sum by (namespace) ({leading}) < 1 or absent({leading})"
     assert of_release[:-1] == ALERTS[:-1]

@@ -43,9 +43,22 @@ def test_the_test_ends_where_the_model_cannot_become_ready(
 ) -> None:
     """Half an hour of waiting would end in the same, without a reason."""
     monkeypatch.setattr(program, "call", lambda verb, path: model)
+    monkeypatch.setattr(program.time, "sleep", lambda seconds: None)
 
     with pytest.raises(SystemExit, match=words):
         program.wait("/m")
+
+
+def test_the_test_waits_for_a_node_that_is_made_for_it(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool that scales from zero has none at first."""
+    nowhere = [a_model(Reason.NO_NODE_FITS)] * program.PATIENCE
+    seen = iter([*nowhere, a_model("Serving", status="True")])
+    monkeypatch.setattr(program, "call", lambda verb, path: next(seen))
+    monkeypatch.setattr(program.time, "sleep", lambda seconds: None)
+
+    program.wait("/m")
 
 
 def test_the_test_waits_for_gpus_that_are_in_use(

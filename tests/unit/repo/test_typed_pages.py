@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.api import until
 from tests.support.pages import blocks
 from tests.support.typed import shape, typed
 
@@ -44,6 +45,18 @@ def test_an_answer_without_what_the_page_shows_is_found(
     differences = [line.rpartition(": ")[2] for line in typed(page, tmp_path).differences()]
 
     assert differences == (["NAME READY"] if differs else [])
+
+
+def test_a_page_that_takes_too_long_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What it has put into the background would hold the next page's ports."""
+    page, known = tmp_path / "page.md", tmp_path / "pid"
+    page.write_text(f"```sh run\nsleep 600 &\necho $! > {known}\nwait\n```\n")
+
+    with pytest.raises(AssertionError, match=r"page\.md after 1 s"):
+        typed(page, tmp_path, timeout=1)
+
+    gone = Path(f"/proc/{known.read_text().strip()}/cmdline")
+    until("the background is gone", lambda: not gone.exists() or not gone.read_bytes())
 
 
 def test_the_first_command_that_fails_ends_a_page(tmp_path: Path) -> None:
