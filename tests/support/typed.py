@@ -49,7 +49,9 @@ def typed(page: Path, folder: Path, *, timeout: float = LIMIT, **variables: str)
     test, with all that was printed.
     """
     run = [block for block in blocks(page) if block.mark == "run"]
-    script = "".join(f"echo '{BEGIN}{number}'\n{block.typed}" for number, block in enumerate(run))
+    script = "".join(
+        f"printf '\\n{BEGIN}{number}\\n'\n{block.typed}" for number, block in enumerate(run)
+    )
     shell = subprocess.Popen(
         ["bash", "-c", STRICT + script],
         cwd=folder,
@@ -66,7 +68,8 @@ def typed(page: Path, folder: Path, *, timeout: float = LIMIT, **variables: str)
         os.killpg(shell.pid, signal.SIGKILL)
         raise AssertionError(f"{page.name} after {timeout:g} s:\n{late.stdout!r}") from late
     assert shell.returncode == 0, f"{page.name}:\n{printed}\n{complaint}"
-    _, *parts = re.split(rf"^{BEGIN}\d+$\n", printed, flags=re.MULTILINE)
+    # An answer may end without a newline.
+    _, *parts = re.split(rf"\n{BEGIN}\d+\n", printed)
     return Typed(dict(zip(run, parts, strict=True)))
 
 

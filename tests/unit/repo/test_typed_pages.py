@@ -59,6 +59,15 @@ def test_a_page_that_takes_too_long_leaves_nothing_behind(tmp_path: Path) -> Non
     until("the background is gone", lambda: not gone.exists() or not gone.read_bytes())
 
 
+def test_each_block_has_its_own_answer(tmp_path: Path) -> None:
+    """One without a newline at its end, as JSON of a server, or none at all."""
+    page = tmp_path / "page.md"
+    typed_in = ("printf '{}'", "true", "echo last")
+    page.write_text("\n\n".join(f"```sh run\n{command}\n```" for command in typed_in))
+
+    assert list(typed(page, tmp_path).answers.values()) == ["{}", "", "last\n"]
+
+
 def test_the_first_command_that_fails_ends_a_page(tmp_path: Path) -> None:
     """Later ones would say something about a state that the page does not have."""
     page = tmp_path / "page.md"
