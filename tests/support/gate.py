@@ -30,6 +30,8 @@ HOP_BY_HOP = frozenset({"connection", "content-length", "host", "transfer-encodi
 class Write:
     """One write that the API server has answered."""
 
+    began: datetime
+    """When its head came: of an operator that is frozen the rest may come much later."""
     at: datetime
     verb: str
     resource: str
@@ -133,6 +135,7 @@ class _Door:
 
     async def pass_through(self, request: web.Request) -> web.StreamResponse:
         """The API server's answer, whole or event by event."""
+        began = datetime.now(UTC)
         await self.is_open.wait()
         headers = {
             name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP
@@ -152,7 +155,7 @@ class _Door:
             ) as answer:
                 if watches and answer.status == 200:
                     return await self._events(request, answer)
-                return await self._whole(request, answer)
+                return await self._whole(request, answer, began)
         except aiohttp.ClientError as error:
             # A connection that breaks, and no word of the server's.
             if request.transport is not None:
@@ -160,11 +163,11 @@ class _Door:
             raise web.HTTPBadGateway(text=str(error)) from error
 
     async def _whole(
-        self, request: web.Request, answer: aiohttp.ClientResponse
+        self, request: web.Request, answer: aiohttp.ClientResponse, began: datetime
     ) -> web.StreamResponse:
         body = await answer.read()
         if request.method not in READS:
-            write = _write(request, answer.status)
+            write = _write(request, answer.status, began)
             self.gate.writes.append(write)
             await asyncio.to_thread(self.gate.on_write, write)
         await self.is_open.wait()
@@ -201,12 +204,12 @@ def _content_type(answer: aiohttp.ClientResponse) -> str:
     return answer.headers.get("Content-Type", "application/json")
 
 
-def _write(request: web.Request, status: int) -> Write:
+def _write(request: web.Request, status: int, began: datetime) -> Write:
     """`/api/v1/namespaces/N/pods/P/status`, or without a name where something is created."""
     words = request.path.strip("/").split("/")
     at = words.index("namespaces") + 2 if "namespaces" in words else len(words) - 1
     resource, name, subresource = [*words[at:], "", ""][:3]
-    return Write(datetime.now(UTC), request.method, resource, name, subresource, status)
+    return Write(began, datetime.now(UTC), request.method, resource, name, subresource, status)
 
 
 def _nothing(_: Write) -> None:

@@ -50,9 +50,11 @@ class Replica:
             return False
 
     def writes(self, since: datetime) -> list[Write]:
-        """What it has written besides its Lease."""
+        """What it has begun to write since then, besides its Lease."""
         return [
-            write for write in self.gate.writes if write.at >= since and write.resource != "leases"
+            write
+            for write in self.gate.writes
+            if write.began >= since and write.resource != "leases"
         ]
 
 
