@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from local.addresses import NODE_ADDRESS
 from tests.support.api import KubernetesApi, Manifest
+from tests.support.self_signed import self_signed
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 NAME = "external-metrics"
@@ -47,18 +47,6 @@ def aggregated(api: KubernetesApi, namespace: str, port: int) -> Iterator[None]:
         yield
     finally:
         api.delete("APIService", None, API_SERVICE)
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Makes (key, certificate), which is its own authority, for a server on the node."""
-    key, written = folder / "tls.key", folder / "tls.crt"
-    command = (
-        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-        *("-nodes", "-days", "1", "-subj", f"/CN={NAME}"),
-        *("-addext", f"subjectAltName=IP:{NODE_ADDRESS}", "-keyout", key, "-out", written),
-    )
-    subprocess.run(command, check=True, capture_output=True)
-    return key, written
 
 
 def autoscaler(model: str, each: int, *, up: int = 0, down: int = 0) -> Manifest:
@@ -126,7 +114,7 @@ def _answer(path: str, read: Read) -> Manifest:
 
 
 def _encrypted(folder: Path) -> ssl.SSLContext:
-    key, written = certificate(folder)
+    key, written = self_signed(folder, NODE_ADDRESS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(written, key)
     return context

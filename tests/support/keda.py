@@ -20,7 +20,8 @@ from local.certificates import ADMIN
 from local.kubeconfig import kubeconfig
 from local.layout import PKI
 from tests.support.api import KubernetesApi, until
-from tests.support.external_metrics import API_SERVICE, aggregated, certificate
+from tests.support.external_metrics import API_SERVICE, aggregated
+from tests.support.self_signed import self_signed
 
 NAMESPACE = "keda"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:keda-operator"
@@ -42,7 +43,7 @@ def keda(api: KubernetesApi, folder: Path) -> Iterator[None]:
     programs = binaries.build(binaries.KEDA)
     (module,) = binaries.KEDA
     config = binaries.source(module, binaries.KEDA_PACKAGE) / "config"
-    key, written = certificate(folder)
+    key, written = self_signed(folder, NODE_ADDRESS)
     shutil.copy(written, folder / "ca.crt")
     access = folder / "kubeconfig"
     access.write_text(_as_account())

@@ -129,7 +129,7 @@ def _settings(policy: Policy) -> str:
             ("mode", policy.mode.value),
             ("method", policy.method),
             ("choices of K", ", ".join(map(str, (0, *policy.choices)))),
-            ("K allowed", f"{policy.arms[0]} to {policy.arms[-1]}"),
+            ("K allowed", f"{policy.shortest} to {policy.arms[-1]}"),
             ("objective", words.objective(policy.throughput_loss)),
             ("minimum gain", f"{policy.minimum_gain:.0%}"),
             ("trial share", f"{policy.trial_share:.0%}"),

@@ -139,9 +139,8 @@ class _Comparison:
             step = f"{abs(math.expm1(option.step)):.0%}"
         never = not_tried(self.state, self.policy)
         trials = "trials pending" if never is None else f"no trials, {never}"
-        shortest = k == self.policy.arms[0]
-        faulty = reason is WhyNot.RECOMMENDED and shortest and given_up(self.state, self.policy)
-        text = GIVEN_UP if faulty else TEXTS[reason]
+        advised = reason is WhyNot.RECOMMENDED and k == self.policy.shortest
+        text = GIVEN_UP if advised and given_up(self.state, self.policy) else TEXTS[reason]
         message = text.format(moved=moved, step=step, trials=trials)
         timed = self.bucket.timed.get(k)
         measured_at = timed.at if timed is not None else None

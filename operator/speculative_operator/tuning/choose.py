@@ -48,7 +48,7 @@ def _switch(name: int, before: int, found: Option, policy: Policy, *, faulty: bo
     """The change of one bucket, with its reason in words."""
     low, high = batch_range(name)
     high = min(high, policy.max_num_seqs)
-    if faulty and found.k == policy.arms[0]:
+    if faulty and found.k == policy.shortest:
         return Switch(name, found.k, given_up_message(low, high, before, found.k), None)
     message = change_message(low, high, before, found, policy)
     return Switch(name, found.k, message, math.expm1(found.plain))

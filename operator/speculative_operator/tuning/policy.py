@@ -105,9 +105,14 @@ class Policy:
         return inside or (max((k for k in possible if k <= self.high), default=0),)
 
     @property
+    def shortest(self) -> int:
+        """The least that the bounds allow to propose."""
+        return self.arms[0]
+
+    @property
     def pinned(self) -> int | None:
         """The only K that the bounds leave, or None."""
-        return self.arms[0] if len(self.arms) == 1 else None
+        return self.shortest if len(self.arms) == 1 else None
 
     @property
     def start_table(self) -> Table:

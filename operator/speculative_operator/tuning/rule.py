@@ -95,7 +95,7 @@ def best(found: Sequence[Option], policy: Policy, *, given_up: bool = False) -> 
     """
     known = [option for option in found if option.measured and not option.doubted]
     if given_up:
-        shortest = next((option for option in found if option.k == policy.arms[0]), None)
+        shortest = next((option for option in found if option.k == policy.shortest), None)
         if shortest is None:
             known = [option for option in known if option.step < -SURELY * option.error]
         elif shortest not in known or not _surely_longer(shortest):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -20,8 +19,10 @@ from speculative_operator.engine.prometheus import Prometheus, PrometheusSetting
 from speculative_operator.engine.unreadable import PageUnreadable
 from speculative_operator.errors import EngineSilent
 from tests.support.scrapes import Scrapes
+from tests.support.self_signed import self_signed
 
 NOW = 1_000.0
+LOOPBACK = "127.0.0.1"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Ask = Callable[..., Awaitable[Prometheus]]
 
@@ -40,10 +41,10 @@ async def serving() -> AsyncIterator[Ask]:
             runner = web.AppRunner(app)
             runners.append(runner)
             await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=identity(pair)).start()
+            await web.TCPSite(runner, LOOPBACK, 0, ssl_context=identity(pair)).start()
             scheme = "https" if pair else "http"
-            url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}/prom/"
-            trusted = pair[0].with_name("trusted.crt") if pair else None
+            url = f"{scheme}://{LOOPBACK}:{runner.addresses[0][1]}/prom/"
+            trusted = pair[1].with_name("trusted.crt") if pair else None
             return Prometheus(session, PrometheusSettings(url, token, trusted), lambda: NOW)
 
         yield start
@@ -55,20 +56,9 @@ def identity(pair: tuple[Path, Path] | None) -> ssl.SSLContext | None:
     if pair is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*pair)
+    key, certificate = pair
+    context.load_cert_chain(certificate, key)
     return context
-
-
-def certified(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate of the loopback that vouches for itself, and its key."""
-    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-days", "1", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate, key
 
 
 def answering(status: int = 200, text: str = "{}") -> Handler:
@@ -108,7 +98,9 @@ async def test_a_pod_is_read_with_the_token_of_today(serving: Ask, tmp_path: Pat
 
 async def test_certificates_that_change_are_read_anew(serving: Ask, tmp_path: Path) -> None:
     """An authority is renewed on disk while the operator runs, and may be missing for a moment."""
-    pair, (other, _) = certified(tmp_path, "prometheus"), certified(tmp_path, "other")
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    pair, (_, other) = self_signed(tmp_path, LOOPBACK), self_signed(elsewhere, LOOPBACK)
     trusted = tmp_path / "trusted.crt"
 
     async def handler(_: web.Request) -> web.Response:
@@ -120,7 +112,7 @@ async def test_certificates_that_change_are_read_anew(serving: Ask, tmp_path: Pa
     trusted.write_bytes(other.read_bytes())
     with pytest.raises(EngineSilent, match="certificate verify failed"):
         await client.read("ns", "pod-1")
-    trusted.write_bytes(pair[0].read_bytes())
+    trusted.write_bytes(pair[1].read_bytes())
 
     assert (await client.read("ns", "pod-1")).method == "mtp"
 
